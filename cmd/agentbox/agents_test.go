@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// vendorItem is a part of a scripted answer: a tool call, a text, or a hold. That keeps the answer open until the request is given up, where
-// the last text of a person contains it.
+// vendorItem is a part of a scripted answer: a tool call, a text, or a hold. A hold keeps the answer open until the request is given up, if
+// the last text of a person ends with it.
 type vendorItem struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -84,7 +84,7 @@ func newVendor(answers [][]vendorItem, report string) *httptest.Server {
 					delta(map[string]any{"role": "assistant", "content": word})
 				}
 			}
-			if item.Hold != "" && strings.Contains(last, item.Hold) {
+			if item.Hold != "" && strings.HasSuffix(last, item.Hold) {
 				<-r.Context().Done()
 				return
 			}

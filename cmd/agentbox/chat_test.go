@@ -22,7 +22,7 @@ func TestChatOnATerminal(t *testing.T) {
 		{{Say: "Done: $LAST"}},
 		{{Tool: "shell", Arguments: []byte(`{"command": "rm -r a.txt"}`)}},
 		{{Say: "Second: $LAST"}},
-		{{Say: "I think of "}, {Hold: "long"}, {Say: "this: $LAST"}},
+		{{Say: "I think of "}, {Hold: "long one"}, {Say: "this: $LAST"}},
 	}, "Last: $LAST")
 	t.Cleanup(func() {
 		vendor.CloseClientConnections()
@@ -31,7 +31,8 @@ func TestChatOnATerminal(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}}
 	c.start()
 	blueprint := filepath.Join(t.TempDir(), "worker.yaml")
-	if err := os.WriteFile(blueprint, []byte("api_version: 1\nname: worker\nadapter: {kind: internal}\nmodels: {default: main}\n"), 0o600); err != nil {
+	const worker = "api_version: 1\nname: worker\nadapter: {kind: internal}\nmodels: {default: main}\n"
+	if err := os.WriteFile(blueprint, []byte(worker), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
@@ -60,7 +61,7 @@ func TestChatOnATerminal(t *testing.T) {
 		{"y\r", []string{"✓ exit 0", "Second: second task", "worker> "}},
 		{"a long one\r", []string{"I think of "}},
 		{"\x03", []string{"stopped; say how to go on", "worker> "}},
-		{"\x1b[A\x17two\r", []string{"I think of this: a long two", "worker> "}}, // the line before comes back, and is changed
+		{"\x1b[A\x17two\r", []string{"I think of this:", "a long two", "worker> "}}, // the line before comes back, and is changed
 		{"\x1b[200~pasted\rlines\x1b[201~\r", []string{"Last: pasted", "lines", "worker> "}},
 		{"/help\r", []string{"/rewind", "worker> "}},
 	} {

@@ -14,7 +14,7 @@ import (
 )
 
 // agentBefore returns a run of an agent, and what it runs with.
-func (a *App) agentBefore(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
+func agentBefore(ctx context.Context, a *App, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
 	doc, err := a.Engines.Find(ctx, ws, r)
 	if err != nil {
 		return doc, errand.Mission{}, err
@@ -35,7 +35,7 @@ func (a *App) agentBefore(ctx context.Context, ws id.Workspace, r id.Run) (run.R
 
 // earlier returns the record of a run that has ended, whose conversation another one goes on.
 func (d *agentDesk) earlier(ctx context.Context, ws id.Workspace, r id.Run) (agents.Earlier, error) {
-	doc, m, err := d.a.agentBefore(ctx, ws, r)
+	doc, m, err := agentBefore(ctx, d.a, ws, r)
 	if err != nil {
 		return agents.Earlier{}, err
 	}

@@ -122,8 +122,8 @@ func (c *asking) resume(ctx context.Context) (model.Reply, bool, error) {
 	return model.Reply{}, false, nil
 }
 
-// Recorded returns the answer that was recorded for the request of a step of a run; false where there is none. An answer that was redacted is
-// an error of the kind NotFound.
+// Recorded returns the answer that was recorded for the request of a step of a run; false where there is none. An answer that was redacted
+// is an error of the kind NotFound.
 func (s *Service) Recorded(ctx context.Context, ws id.Workspace, r id.Run, step int) (model.Answer, bool, error) {
 	c := &asking{s: s, ask: model.Ask{Workspace: ws, Run: r, Step: step}}
 	c.call = c.ask.Name()

@@ -58,7 +58,8 @@ type Filter struct {
 }
 
 var errFilter = fault.New(fault.Invalid, "invalid_filter",
-	"name a space, a room, an experiment, a kind of work or a blueprint, and only one of them; background runs are listed by their space alone, or all of them")
+	"name a space, a room, an experiment, a kind of work or a blueprint, and only one of them; "+
+		"background runs are listed by their space alone, or all of them")
 
 // List returns runs of the workspace, newest first. After is the run behind which to go on.
 func (h *Reader) List(ctx context.Context, ws id.Workspace, f Filter, after id.Run, limit int) ([]run.Run, error) {

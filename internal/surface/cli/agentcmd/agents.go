@@ -192,7 +192,8 @@ func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 		p.Line("%s", p.Paint(term.Faint, "agentbox approvals approve|deny "+string(a.ID)))
 	}
 	if len(w.Questions) == 0 && !w.Status.Ended() && w.Thread != "" {
-		p.Line("%s", p.Paint(term.Faint, "\ntell it something: agentbox agent steer "+string(w.ID)+" TEXT\nend it: agentbox agent stop "+string(w.ID)))
+		p.Line("%s", p.Paint(term.Faint, "\ntell it something: agentbox agent steer "+string(w.ID)+" TEXT\n"+
+			"end it: agentbox agent stop "+string(w.ID)))
 	}
 }
 

@@ -283,8 +283,8 @@ func (c *chat) attached(text string) (string, error) {
 		c.err.Line("%s", c.err.Paint(term.Faint, fmt.Sprintf("attached: %s (%s)", term.OneLine(path, 200), term.Bytesize(int64(len(content))))))
 	}
 	if len(whole) > maxTask {
-		return "", cmdline.Usage("a message with its files has at most %d bytes, and this has %d; put long files into the space: agentbox files put",
-			maxTask, len(whole))
+		return "", cmdline.Usage("a message with its files has at most %d bytes, and this has %d; "+
+			"put long files into the space: agentbox files put", maxTask, len(whole))
 	}
 	return whole, nil
 }
@@ -305,11 +305,11 @@ func readText(path string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(raw) > maxAttached:
-		return "", cmdline.Usage("%s cannot be attached: it has more than %d bytes; put it into the space: agentbox files put", term.OneLine(path, 200),
-			maxAttached)
+		return "", cmdline.Usage("%s cannot be attached: it has more than %d bytes; put it into the space: agentbox files put",
+			term.OneLine(path, 200), maxAttached)
 	case strings.HasPrefix(http.DetectContentType(raw), "image/"):
-		return "", cmdline.Usage("%s is a picture, and messages hold text only; put it into the space, where tools can read it: agentbox files put",
-			term.OneLine(path, 200))
+		return "", cmdline.Usage("%s is a picture, and messages hold text only; put it into the space, where tools can read it: "+
+			"agentbox files put", term.OneLine(path, 200))
 	case !utf8.Valid(raw) || strings.ContainsRune(string(raw), 0):
 		return "", cmdline.Usage("%s cannot be attached: it is not text; put it into the space: agentbox files put", term.OneLine(path, 200))
 	}

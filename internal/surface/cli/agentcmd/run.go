@@ -42,7 +42,8 @@ func agentRun(i *cmdline.Invocation) *cobra.Command {
 	c.Flags().IntVar(&t.Version, "version", 0, "of the blueprint; the newest if not named")
 	c.Flags().StringVar(&space, "space", "", "the space in which it works")
 	cmdline.RoomFlag(i, c, &room)
-	c.Flags().StringVar((*string)(&t.Thread), "thread", "", "a thread of the room; the agent is told what people post there (default: a new one)")
+	c.Flags().StringVar((*string)(&t.Thread), "thread", "",
+		"a thread of the room; the agent is told what people post there (default: a new one)")
 	c.Flags().StringVar(&t.Title, "title", "", "what the run is called")
 	c.Flags().BoolVar(&ask, "ask", false, "ask here what a person has to decide, also where the input is not a terminal")
 	c.Flags().BoolVarP(&detach, "detach", "d", false, "print the run, and do not follow it")

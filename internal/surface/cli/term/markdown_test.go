@@ -7,7 +7,8 @@ import (
 
 // TestMarkdownIsDrawnWhileItComes cuts a text at each place: what is drawn is the same.
 func TestMarkdownIsDrawnWhileItComes(t *testing.T) {
-	const text = "# A head\n\nSome **strong** words, `co*de`, 2 * 3 and é.\n- one\n  * two\n-no point\n> said\n#no head\n```go\n# x **y**\n\n- z\n```\nend *"
+	const text = "# A head\n\nSome **strong** words, `co*de`, 2 * 3 and é.\n- one\n  * two\n-no point\n> said\n" +
+		"#no head\n```go\n# x **y**\n\n- z\n```\nend *"
 	const want = "{1:A head}\n\nSome }{1:strong} words, }{36:co*de}, 2 * 3 and é.\n• one\n  • two\n-no point\n{2:│ said}\n#no head\n" +
 		"{2:```go}\n{36:# x **y**}\n\n{36:- z}\n{2:```}\nend *\n"
 	named := func(s string) string {

@@ -211,16 +211,7 @@ func (s *Runs) Register() {
 			"complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
-	wire.Stream[struct {
-		Run  string `path:"run_id" doc:"The run"`
-		From uint64 `query:"from" doc:"The number of the first frame; 1 by default"`
-		Last uint64 `header:"Last-Event-ID" doc:"The last frame that was received; wins over from"`
-	}](s.Server, wire.Operation{
-		ID: "stream-any-run", Home: wire.AtRun, Needs: wire.Shows("run", "run_id"), Method: http.MethodGet,
-		Path: "/v1/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run, whoever executes it", Media: "text/event-stream", Frames: runFrames(),
-		Detail: "As the stream of a run under its space. That of an agent's run has the pieces of the model's answers (delta), and the tool calls " +
-			"with their questions and results (operation and event; operationId is the tool call).",
-	}, s.streamRun)
+	s.registerStream()
 	wire.Handle(s.Server, wire.Operation{
 		ID: "retain-run", Needs: wire.Does(policy.AuditRedact, "run_id").From(principal.Admin).PastLabels(), Method: http.MethodPost,
 		Path: "/v1/runs/{run_id}/retention", Tag: "runs", Summary: "Set how long the data of a run that has ended are kept",
