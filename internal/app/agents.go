@@ -58,8 +58,10 @@ func (a *App) agentStarter() *agents.Starter {
 			return b, source.Version, source.Locked, err
 		},
 		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Thread: a.agentThread,
-		Floating: a.Config.Floating, 
-		Before: func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) { return agentBefore(ctx, a, ws, r) },
+		Floating: a.Config.Floating,
+		Before: func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
+			return agentBefore(ctx, a, ws, r)
+		},
 		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
 			return a.Engines.Create(ctx, origin, engines.Request{
 				Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input,
