@@ -41,7 +41,8 @@ func (a *App) workOnAgents(ctx context.Context) error {
 	if !a.Config.Floating {
 		loop.Pins = a.Blueprints.Pins
 	}
-	return (&runner.Runner{Claims: d, Perform: loop.Perform, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.left}).Run(ctx)
+	return (&runner.Runner{Claims: d, Perform: performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: engineHands,
+		Done: d.left}).Run(ctx)
 }
 
 // offeredTools returns the tools that a blueprint's agent is offered.
@@ -58,7 +59,7 @@ func (a *App) agentStarter() *agents.Starter {
 			return b, source.Version, source.Locked, err
 		},
 		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Thread: a.agentThread,
-		Floating: a.Config.Floating,
+		Floating: a.Config.Floating, External: startExternal,
 		Before: func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
 			return agentBefore(ctx, a, ws, r)
 		},
@@ -73,6 +74,9 @@ func (a *App) agentStarter() *agents.Starter {
 // agentSpace makes the space in which an agent works, as its blueprint says.
 func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
 	e := b.Effective()
+	if e.Adapter.Kind == blueprint.ExternalCLI && e.Space.Tier == space.RuntimeAuto {
+		e.Space.Tier = space.RuntimeHeavy
+	}
 	_, overrides, err := a.Gate.Bundles.Adjust(e.Policy, b.Adjustment())
 	if err != nil {
 		return "", "", err

@@ -68,7 +68,7 @@ func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall
 	op := message.Operations[0]
 	frames := d.a.Runs.Frames
 	frames.Announce(ctx, w.Run, run.Outline{ID: string(call), Type: op.Type, Summary: op.Summary()})
-	o, err := d.operate(ctx, w, call, in, operation, func(asked run.Run) {
+	o, err := d.operate(ctx, w, call, in, operation, false, func(asked run.Run) {
 		if index, approval := asked.Pending(); index >= 0 {
 			if q, err := d.a.Runs.History.Question(ctx, asked, index, approval); err == nil {
 				q.OperationID = string(call)

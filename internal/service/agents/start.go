@@ -35,10 +35,12 @@ const MaxTask = 256 << 10
 // The refusals of a task.
 var (
 	ErrNoTask  = fault.New(fault.Invalid, "invalid_field", "task has 1 to %d bytes of text", MaxTask)
-	ErrAdapter = fault.New(fault.Invalid, "adapter_unsupported", "this daemon runs agents whose adapter is internal")
+	ErrAdapter = fault.New(fault.Invalid, "adapter_unsupported", "this daemon runs agents whose adapter is internal or external_cli")
 	ErrNoAgent = fault.New(fault.Invalid, "not_an_agent", "the run whose conversation is to go on is not the run of an agent")
 	ErrGoesOn  = fault.New(fault.Conflict, "run_not_ended", "the run whose conversation is to go on has not ended").
 			With("tell it something while it works: agentbox agent steer RUN TEXT; or end it: agentbox agent stop RUN")
+	ErrProgram = fault.New(fault.Invalid, "conversation_unsupported",
+		"an agent whose adapter is external_cli goes on no conversation, and takes no other model").With("give it one whole task")
 	ErrUnpinned = fault.New(fault.Conflict, "blueprint_unpinned", "the blueprint has a reference that is not pinned, or that changed since")
 )
 
@@ -61,6 +63,8 @@ type Starter struct {
 	Thread func(ctx context.Context, origin event.Origin, t Task) (id.Thread, error)
 	// Create records the run.
 	Create func(ctx context.Context, origin event.Origin, t Task, input json.RawMessage) (run.Run, error)
+	// External refuses a task that cannot be given to the program of a blueprint, and returns what the run records of how it is started.
+	External func(b blueprint.Blueprint, task string) (event.Digest, error)
 	// Floating lets blueprints run whose pins are missing or do not fit. It is a setting of the daemon.
 	Floating bool
 }
@@ -74,7 +78,15 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	if err != nil {
 		return run.Run{}, err
 	}
-	if b.Effective().Adapter.Kind != blueprint.Internal {
+	loop := Hash()
+	switch kind := b.Effective().Adapter.Kind; {
+	case kind == blueprint.ExternalCLI && s.External != nil && (t.After != "" || t.Model != ""):
+		return run.Run{}, ErrProgram
+	case kind == blueprint.ExternalCLI && s.External != nil:
+		if loop, err = s.External(b, t.Text); err != nil {
+			return run.Run{}, err
+		}
+	case kind != blueprint.Internal:
 		return run.Run{}, ErrAdapter
 	}
 	if !s.Floating {
@@ -108,7 +120,7 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 			t.Room = room
 		}
 	}
-	input, err := json.Marshal(errand.Mission{Version: 1, Blueprint: b.Name, Edition: version, Locked: locked, Loop: Hash(), Tools: tools,
+	input, err := json.Marshal(errand.Mission{Version: 1, Blueprint: b.Name, Edition: version, Locked: locked, Loop: loop, Tools: tools,
 		Space: t.Space, Pins: pinned(b, pins), After: t.After, Model: t.Model, Task: t.Text})
 	if err != nil {
 		return run.Run{}, err
