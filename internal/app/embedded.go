@@ -323,7 +323,7 @@ func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, 
 // Operate implements errand.Records.
 func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
 	error) {
-	return d.operate(ctx, w, call, in, operation, false)
+	return d.operate(ctx, w, call, in, operation, false, func(run.Run) {})
 }
 
 // Conclude implements errand.Records.

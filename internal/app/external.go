@@ -64,7 +64,7 @@ func (d *externalDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, ind
 // Operate implements external.Records.
 func (d *externalDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space,
 	operation json.RawMessage) (errand.Outcome, error) {
-	return d.operate(ctx, w, call, in, operation, true)
+	return d.operate(ctx, w, call, in, operation, true, func(run.Run) {})
 }
 
 // Ended implements external.Records.
@@ -173,9 +173,10 @@ func (d *externalDesk) Open(ctx context.Context, w errand.Work, in id.Space, mod
 	}, nil
 }
 
-// operate executes an operation under a call, in the space's queue or beside it.
+// operate executes an operation under a call, in the space's queue or beside it. It calls asks with the run in the space each time that one
+// waits for a person.
 func (d *desk) operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage,
-	beside bool) (errand.Outcome, error) {
+	beside bool, asks func(run.Run)) (errand.Outcome, error) {
 	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
 		return errand.Outcome{}, err
@@ -192,8 +193,11 @@ func (d *desk) operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 		},
 	})
 	for err == nil && !doc.Status.Ended() {
-		_, asks := doc.Pending()
-		doc, err = d.a.Runs.History.WaitPast(ctx, w.Workspace, doc.ID, asks)
+		_, asked := doc.Pending()
+		if asked != "" {
+			asks(doc)
+		}
+		doc, err = d.a.Runs.History.WaitPast(ctx, w.Workspace, doc.ID, asked)
 		if ctx.Err() != nil {
 			return errand.Outcome{}, context.Cause(ctx)
 		}
