@@ -67,6 +67,7 @@ func TestTheSchemasAreSchemas(t *testing.T) {
 		"message": `{"content": "hello"}`, "createFile": `{"path": "a", "content": "x", "overwrite": true}`, "readFile": `{"path": "a"}`,
 		"editFile": `{"path": "a", "edits": [{"oldContent": "x", "newContent": ""}]}`, "deleteFile": `{"path": "a"}`,
 		"shell": `{"command": "ls", "timeout": 1000, "env": {"A": "b"}}`,
+		"code":  `{"language": "python", "code": "1", "context": "main", "timeout": 1000}`,
 	}
 	for _, x := range tools.Builtin() {
 		parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(string(x.Input)))
@@ -91,9 +92,15 @@ func TestTheSchemasAreSchemas(t *testing.T) {
 		if err := fits(good[x.Name]); err != nil {
 			t.Errorf("%s refuses %s: %v", x.Name, good[x.Name], err)
 		}
+		if _, err := tools.Prepare(x.Name, json.RawMessage(good[x.Name])); err != nil {
+			t.Errorf("%s is not prepared of %s: %v", x.Name, good[x.Name], err)
+		}
 		for _, bad := range []string{`{}`, `[]`, strings.Replace(good[x.Name], "{", `{"more": 1, `, 1)} {
 			if fits(bad) == nil {
 				t.Errorf("%s takes %s", x.Name, bad)
+			}
+			if _, err := tools.Prepare(x.Name, json.RawMessage(bad)); err == nil {
+				t.Errorf("%s is prepared of %s", x.Name, bad)
 			}
 		}
 	}

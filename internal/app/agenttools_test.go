@@ -1,0 +1,180 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentbox/internal/app"
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/tool"
+	"agentbox/internal/service/agents"
+	"agentbox/internal/service/blueprints"
+	"agentbox/internal/service/tools"
+	"agentbox/internal/testkit/wall"
+)
+
+// played is a daemon in which an agent works whose model plays a cassette. The cassette knows each request in advance, so that a test also
+// holds what the model is told of its calls.
+type played struct {
+	t      *testing.T
+	d      *traceDaemon
+	config app.Config
+	def    blueprint.Blueprint
+	locked event.Digest
+	space  string
+	thread string
+}
+
+// turn is one answer of the model, and what it is told of each call, and what people say meanwhile.
+type turn struct {
+	calls   []model.Call
+	results []model.Result
+	heard   []string // before the next request
+}
+
+// one is a turn with one call.
+func one(name, arguments, told string, ok bool) turn {
+	return turn{calls: []model.Call{{ID: "a", Name: name, Arguments: arguments}}, results: []model.Result{{ID: "a", Text: told, Failed: !ok}}}
+}
+
+// startPlayed starts a daemon, and an agent's blueprint with more lines than the plain one.
+func startPlayed(t *testing.T, more string) *played {
+	t.Helper()
+	p := &played{t: t, config: app.Default(t.TempDir())}
+	p.config.Listen = "127.0.0.1:0"
+	p.begin()
+	source := agentText + more
+	var problems []blueprint.Problem
+	if p.def, problems = blueprints.Read([]byte(source)); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	p.d.ask("PUT", "/v1/models/played", `{"provider":"scripted","base_url":"counter","model":"any"}`, "")
+	locked, _ := p.d.ask("POST", "/v1/blueprints/lock", `{"text":`+jsonOf(t, source)+`}`, "")
+	made, _ := p.d.ask("PUT", "/v1/blueprints/counter", `{"text":`+jsonOf(t, locked["text"])+`}`, "")
+	var entry struct {
+		Locked event.Digest `json:"locked_sha256"`
+	}
+	if err := json.Unmarshal([]byte(jsonOf(t, made)), &entry); err != nil {
+		t.Fatal(err)
+	}
+	p.locked = entry.Locked
+	in, _ := p.d.ask("POST", "/v1/spaces", `{"best_effort":true,"policy_overrides":`+p.overrides()+`}`, "")
+	p.space = text(in, "id")
+	thread, _ := p.d.ask("POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "")
+	p.thread = text(thread, "thread_id")
+	return p
+}
+
+// begin starts the daemon, again after stop.
+func (p *played) begin() { p.d = startTraced(p.t, p.config) }
+
+// overrides are those of the space: what the blueprint allows of the network.
+func (p *played) overrides() string {
+	if len(p.def.Space.Network.Allow) == 0 {
+		return "{}"
+	}
+	return `{"allow":{"domains":` + jsonOf(p.t, p.def.Space.Network.Allow) + `}}`
+}
+
+// task is what the agent is asked.
+const task = "Count to three."
+
+// record writes the cassette of a conversation that ends with a report.
+func (p *played) record(turns ...turn) {
+	p.t.Helper()
+	o := p.def.Effective().Tools
+	offered, hash, err := tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	m := errand.Mission{Version: 1, Blueprint: "counter", Edition: 1, Locked: p.locked, Loop: agents.Hash(), Tools: hash,
+		Space: id.Space(p.space), Task: task}
+	c := agents.Begin(p.def, append(offered, agents.ReadResult()), agents.CacheKey(m), m.Task)
+	tape := model.Cassette{}
+	answer := func(a model.Answer) {
+		next := c.Next()
+		if next.Request == nil {
+			p.t.Fatalf("the conversation ends: %+v", next.End)
+		}
+		r, err := model.Record(*next.Request, &a, nil)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		tape.Recordings = append(tape.Recordings, r)
+		c.Answered(a)
+	}
+	for _, one := range turns {
+		a := model.Answer{Stop: model.StopTools, Usage: model.Usage{Input: 10, Output: 5}}
+		for i := range one.calls {
+			a.Parts = append(a.Parts, model.Part{Type: model.CallPart, Call: &one.calls[i]})
+		}
+		answer(a)
+		c.Acted(one.results)
+		for _, said := range one.heard {
+			c.Hear(said)
+		}
+	}
+	answer(model.Answer{Stop: model.StopEnd, Usage: model.Usage{Input: 20, Output: 2}, Parts: []model.Part{model.Text("Three.")}})
+	raw, err := tape.Write()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	folder := filepath.Join(p.config.DataDir, "cassettes")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "counter.jsonl"), raw, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// start begins the agent's run.
+func (p *played) start() id.Run {
+	p.t.Helper()
+	run, _ := p.d.ask("POST", "/v1/blueprints/counter/runs", `{"task":`+jsonOf(p.t, task)+`,"space_id":"`+p.space+`","thread_id":"`+p.thread+`"}`,
+		"")
+	return id.Run(text(run, "run_id"))
+}
+
+// ends waits for the end of the run, which is the agent's report.
+func (p *played) ends(run id.Run) {
+	p.t.Helper()
+	waiting, stop := context.WithTimeout(p.t.Context(), wall.Patience)
+	defer stop()
+	if _, err := p.d.app.Runs.History.Wait(waiting, id.DefaultWorkspace, run); err != nil {
+		p.t.Error(err)
+	}
+	raw, _ := p.d.send("GET", "/v1/runs/"+string(run), "", "")
+	if !strings.Contains(string(raw), `"status":"succeeded"`) || !strings.Contains(string(raw), `"report":"Three."`) {
+		p.t.Fatalf("the run ended otherwise: %s", raw)
+	}
+}
+
+// plays records a conversation, and runs it.
+func (p *played) plays(turns ...turn) id.Run {
+	p.t.Helper()
+	p.record(turns...)
+	run := p.start()
+	p.ends(run)
+	return run
+}
+
+// TestAnAgentRunsCode keeps a variable between two calls, shows values, and reads what it may not.
+func TestAnAgentRunsCode(t *testing.T) {
+	p := startPlayed(t, "")
+	p.plays(
+		one("code", `{"language":"python","code":"x = 20\nprint('made')"}`, "exit code: 0\nstdout:\nmade\n", true),
+		one("code", `{"language":"python","code":"x + 1"}`, "exit code: 0\nstdout:\n21\n", true),
+		one("code", `{"language":"typescript","code":"const n: number = 4; n * 2"}`, "exit code: 0\nstdout:\n8\n", true),
+		one("code", `{"language":"perl","code":"1"}`,
+			`not made: the arguments of code are wrong: language is python, javascript or typescript, not "perl"`, false),
+	)
+}

@@ -1,0 +1,73 @@
+package tools
+
+import (
+	"encoding/json"
+	"strings"
+
+	"agentbox/internal/domain/policy"
+)
+
+// The tools of the daemon.
+const (
+	CodeTool = "code"
+)
+
+// own is a tool that the daemon does itself, or turns into operations.
+type own struct {
+	name, title, description string
+	effect                   policy.SideEffect
+	schema                   string
+	check                    func(arguments json.RawMessage) error
+}
+
+// owned are the tools of the daemon, a row for each. What does them is in a table of the roof, by their names.
+var owned = []own{
+	{
+		name: CodeTool, title: "Run code", effect: policy.Process,
+		description: "Runs Python, JavaScript or TypeScript in an interpreter of the space. Variables stay between calls. The value of the last " +
+			"expression is shown. The files of the space are in the current folder.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["language", "code"], "properties": {` +
+			`"language": {"type": "string", "enum": ["python", "javascript", "typescript"]}, ` +
+			`"code": {"type": "string", "minLength": 1, "maxLength": 30000}, ` +
+			`"context": {"type": "string", "description": "name of the interpreter; main if absent"}, ` +
+			`"timeout": {"type": "integer", "minimum": 1000, "maximum": 3600000, "description": "milliseconds; policy may shorten it"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadCode(arguments); return err },
+	},
+}
+
+// head is what Prepare adds to arguments.
+type head struct {
+	Type string `json:"type,omitempty"`
+	ID   string `json:"id,omitempty"`
+}
+
+// Code are the arguments of the tool code.
+type Code struct {
+	head
+	Language string `json:"language"` // python or javascript; TypeScript is JavaScript whose types are taken away
+	Code     string `json:"code"`
+	Context  string `json:"context"`
+	Timeout  *int64 `json:"timeout"` // milliseconds; nil for the policy's limit
+}
+
+// ReadCode reads the arguments of the tool code.
+func ReadCode(arguments json.RawMessage) (Code, error) {
+	var c Code
+	if err := strictly(arguments, &c); err != nil {
+		return c, err
+	}
+	switch c.Language {
+	case "python", "javascript":
+	case "typescript":
+		c.Language = "javascript"
+	default:
+		return c, wrong("language is python, javascript or typescript, not %.32q", c.Language)
+	}
+	if strings.TrimSpace(c.Code) == "" {
+		return c, wrong("code is missing")
+	}
+	if c.Context == "" {
+		c.Context = "main"
+	}
+	return c, nil
+}
