@@ -1,8 +1,11 @@
 package runs_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -14,8 +17,15 @@ import (
 // program is the init, built once for all tests of this package.
 var program []byte
 
+// sideBySide is how many tests run at once. Most of them wait: for a limit, for an init that misbehaves, for a daemon that starts.
+const sideBySide = 8
+
 func TestMain(m *testing.M) {
-	var err error
+	flag.Parse()
+	err := flag.Set("test.parallel", strconv.Itoa(max(sideBySide, runtime.GOMAXPROCS(0))))
+	if err != nil {
+		panic(err)
+	}
 	if program, err = inittest.Build(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

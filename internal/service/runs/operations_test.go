@@ -34,23 +34,41 @@ func TestTheWayOfARequestIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile("(?m)^\\| \\d+ \\| `(\\w+)` \\| `([^`]+)` ")
+	row := regexp.MustCompile("(?m)^\\| \\d+ \\| `(\\w+)` \\| `([^`]+)` \\| `([^`]+)`(?: in `([^`]+)`)? \\|")
 	for title, most := range map[string]int{"One operation, from HTTP to the disk": 25, "One message, from HTTP to the log": 10} {
 		_, rest, _ := strings.Cut(string(text), "## "+title+"\n")
 		section, _, _ := strings.Cut(rest, "\n## ")
 		rows := row.FindAllStringSubmatch(section, -1)
-		if len(rows) == 0 || len(rows) > most {
-			t.Errorf("%s: got %d functions, want 1 to %d", title, len(rows), most)
+		if len(rows) < 2 || len(rows) > most {
+			t.Fatalf("%s: got %d functions, want 2 to %d", title, len(rows), most)
 		}
-		for _, row := range rows {
-			code, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(row[2])))
-			if err != nil {
-				t.Error(err)
-				continue
+		earlier := map[string]string{}
+		for i, row := range rows {
+			name, caller := row[1], earlier[row[3]]
+			if row[4] != "" {
+				caller = function(t, filepath.Join(root, filepath.FromSlash(row[4])), row[3])
 			}
-			if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + row[1] + `\(`).Match(code) {
-				t.Errorf("%s: %s has no function %s", title, row[2], row[1])
+			if i > 0 && !regexp.MustCompile(`\b`+name+`\b`).MatchString(caller) {
+				t.Errorf("%s: %s does not name %s", title, row[3], name)
 			}
+			earlier[name] = function(t, filepath.Join(root, filepath.FromSlash(row[2])), name)
 		}
 	}
+}
+
+// function returns the body of a function of a file.
+func function(t *testing.T, file, name string) string {
+	t.Helper()
+	code, err := os.ReadFile(file)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	head := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\(`).FindIndex(code)
+	if head == nil {
+		t.Errorf("%s has no function %s", file, name)
+		return ""
+	}
+	body, _, _ := strings.Cut(string(code[head[1]:]), "\n}\n")
+	return body
 }

@@ -68,7 +68,8 @@ func (s *Ports) relay(w http.ResponseWriter, r *http.Request, x *ports.Exposure,
 		default:
 		}
 		if out.Body != nil { // the client still sends a body that nobody takes any more
-			defer patient.GiveUp()()
+			w.Header().Set("Connection", "close") // for a refusal; an answer has begun already
+			patient.GiveUp()
 		}
 		<-sent //nolint:errcheck // the connection is closed
 	}()
@@ -90,6 +91,9 @@ func (s *Ports) relay(w http.ResponseWriter, r *http.Request, x *ports.Exposure,
 		return s.switched(ctx, w, answer, reader, conn, at)
 	}
 	at.answer(w.Header(), answer.Header, x)
+	if out.Body != nil && len(sent) == 0 { // the rest of the body may never be read
+		w.Header().Set("Connection", "close")
+	}
 	w.WriteHeader(answer.StatusCode)
 	if err := pass(w, answer.Body); err != nil {
 		panic(http.ErrAbortHandler) // the client learns that the answer is not whole

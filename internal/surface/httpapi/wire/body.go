@@ -135,14 +135,13 @@ func (p *PatientBody) wait() error {
 	return nil
 }
 
-// GiveUp ends the read that is under way, and every later one. The function that it returns leaves the rest of the body to net/http, which
-// has as long for it as for the rest of a refused body.
-func (p *PatientBody) GiveUp() (rest func()) {
+// GiveUp ends the read that is under way, and every later one. net/http may take a connection whose read has failed for abandoned, so the
+// connection has to end with the answer.
+func (p *PatientBody) GiveUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.givenUp = true
 	_ = p.control.SetReadDeadline(time.Unix(1, 0))
-	return func() { _ = p.control.SetReadDeadline(p.now().Add(discardTime)) }
 }
 
 // Boolean reads a parameter that is true or false.

@@ -148,11 +148,6 @@ func (s *Server) stop() { close(s.done) }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Context().Err() != nil {
-		// The client has gone, or net/http took it for gone while an earlier request of the connection had a body that broke off. A client that
-		// is still there sees the connection end before an answer has begun, and sends a request that may be repeated on another one.
-		panic(http.ErrAbortHandler)
-	}
 	if s.previews != nil && s.previews(w, r) || s.besides(w, r) {
 		return
 	}
