@@ -12,12 +12,14 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/tool"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/tools"
+	"agentbox/internal/service/web"
 )
 
 // The sizes of what is told to a model.
@@ -33,13 +35,16 @@ type use struct {
 	asked run.Run // the agent's run
 	call  id.ToolCall
 	space id.Space
+	name  string // of the tool
 	args  json.RawMessage
 }
 
 // doers do what the tools of the daemon are called for, by their names in the table of tools.
 func doers() map[string]func(context.Context, use) (errand.Outcome, error) {
 	return map[string]func(context.Context, use) (errand.Outcome, error){
-		tools.CodeTool: func(ctx context.Context, u use) (errand.Outcome, error) { return u.code(ctx) },
+		tools.CodeTool:  func(ctx context.Context, u use) (errand.Outcome, error) { return u.code(ctx) },
+		tools.FetchTool: func(ctx context.Context, u use) (errand.Outcome, error) { return u.fetch(ctx) },
+		tools.HTMLTool:  func(ctx context.Context, u use) (errand.Outcome, error) { return u.markdown(ctx) },
 	}
 }
 
@@ -59,16 +64,17 @@ func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	o, err := doers()[named.Type](ctx, use{agentDesk: d, work: w, asked: asked, call: call, space: in, args: task})
-	switch kind := fault.KindOf(err); kind {
-	case fault.Denied:
+	o, err := doers()[named.Type](ctx, use{agentDesk: d, work: w, asked: asked, call: call, space: in, name: named.Type, args: task})
+	switch kind := fault.KindOf(err); {
+	case err == nil || fault.CodeOf(err) == policy.ReasonKillSwitch: // it waits until the switch is lifted
+	case kind == fault.Denied:
 		var refused *fault.Error
 		o = errand.Outcome{Status: errand.Refused, Code: fault.CodeOf(err), Reason: err.Error()}
 		if errors.As(err, &refused) {
 			o.Reason, o.Instead = refused.Msg, refused.Suggestion
 		}
 		return o, nil
-	case fault.Invalid, fault.NotFound, fault.Conflict:
+	case kind == fault.Invalid || kind == fault.NotFound || kind == fault.Conflict:
 		return d.say(ctx, w, call, named.Type, failed(err))
 	}
 	return o, err
@@ -181,4 +187,42 @@ func (u use) code(ctx context.Context) (errand.Outcome, error) {
 		return errand.Outcome{}, err
 	}
 	return u.desk.Operate(ctx, u.work, u.call, u.space, raw)
+}
+
+// told is the outcome of a call that succeeded.
+func (u use) told(ctx context.Context, text string) (errand.Outcome, error) {
+	return u.say(ctx, u.work, u.call, u.name, tool.Result{OK: true, Text: text})
+}
+
+// fetch fetches a page of the web.
+func (u use) fetch(ctx context.Context) (errand.Outcome, error) {
+	f, err := tools.ReadFetch(u.args)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	page, err := u.a.Web.Get(ctx, web.Query{
+		Origin: u.requester(), Workspace: u.work.Workspace, Room: u.asked.Room, Space: u.space, Run: u.work.Run, Call: u.call, Tool: u.name,
+		URL: f.URL, Method: f.Method,
+	})
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	text, err := tools.Page(page.Answer, page.URL, f)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	return u.say(ctx, u.work, u.call, u.name, tool.Result{OK: page.Status < 400, Text: text})
+}
+
+// markdown turns HTML into Markdown.
+func (u use) markdown(ctx context.Context) (errand.Outcome, error) {
+	h, err := tools.ReadHTML(u.args)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	text, err := tools.Markdown(h.HTML, h.Base)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	return u.told(ctx, text)
 }

@@ -3,9 +3,15 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"agentbox/internal/app"
@@ -15,8 +21,10 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/tool"
+	"agentbox/internal/domain/web"
 	"agentbox/internal/service/agents"
 	"agentbox/internal/service/blueprints"
+	"agentbox/internal/service/engines"
 	"agentbox/internal/service/tools"
 	"agentbox/internal/testkit/wall"
 )
@@ -154,6 +162,10 @@ func (p *played) ends(run id.Run) {
 	}
 	raw, _ := p.d.send("GET", "/v1/runs/"+string(run), "", "")
 	if !strings.Contains(string(raw), `"status":"succeeded"`) || !strings.Contains(string(raw), `"report":"Three."`) {
+		calls, _ := p.d.app.Engines.Look.Calls(p.t.Context(), id.DefaultWorkspace, engines.Of{Run: run}, "", 100)
+		for _, c := range calls {
+			p.t.Logf("%s %s: %s%s", c.Tool, c.Status, c.Output, c.Error)
+		}
 		p.t.Fatalf("the run ended otherwise: %s", raw)
 	}
 }
@@ -177,4 +189,86 @@ func TestAnAgentRunsCode(t *testing.T) {
 		one("code", `{"language":"perl","code":"1"}`,
 			`not made: the arguments of code are wrong: language is python, javascript or typescript, not "perl"`, false),
 	)
+}
+
+// site is a real server that counts what it is asked.
+type site struct {
+	*httptest.Server
+	mu    sync.Mutex // guards asked
+	asked []string
+}
+
+func startSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+		s.mu.Unlock()
+		if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" {
+			t.Errorf("%s is sent credentials", r.URL)
+		}
+		hops, hopping := strings.CutPrefix(r.URL.Path, "/hop/")
+		n, _ := strconv.Atoi(hops)
+		switch {
+		case hopping && n > 0:
+			http.Redirect(w, r, "/hop/"+strconv.Itoa(n-1), http.StatusFound)
+		case r.URL.Path == "/away":
+			http.Redirect(w, r, "http://localhost:1/", http.StatusFound)
+		case r.URL.Path == "/picture":
+			w.Header().Set("Content-Type", "image/png")
+		case r.URL.Path == "/long":
+			w.Header().Set("Content-Type", "text/plain")
+			_, _ = w.Write([]byte(strings.Repeat("<0123456789>\n", 10_000)))
+		case r.URL.Path == "/secret":
+			w.Header().Set("Content-Type", "text/plain")
+			_, _ = w.Write([]byte("the key is AKIA" + "IOSFODNN7EXAMPLF\n"))
+		default:
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = w.Write([]byte("<html><body><h1>News</h1><script>alert(1)</script><p>See <a href='/more'>more</a>.</p></body></html>"))
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *site) host() string { return strings.TrimPrefix(s.URL, "http://") }
+
+// fetching are the lines of a blueprint whose agent may fetch from a site.
+func fetching(s *site) string {
+	return "tools: {allow: [http_fetch]}\nspace: {network: {allow_domains: [\"" + s.host() + "\"]}}\n"
+}
+
+// TestAnAgentFetchesPages fetches from a real server, over redirects, and is refused every way around the list of hosts.
+func TestAnAgentFetchesPages(t *testing.T) {
+	s := startSite(t)
+	p := startPlayed(t, fetching(s))
+	page := func(at string) string {
+		return "status: 200\nurl: " + s.URL + at + "\ntype: text/html\n\n# News\n\nSee [more](" + s.URL + "/more).\n"
+	}
+	refused := func(why string) string {
+		return tool.Refusal{Tool: "http_fetch", Rule: "no_policy_allows", Reason: "nothing in the policy standard permits fetch from " + why,
+			Instead: "Use another command or operation; `agentbox policy show " + p.space + "` lists what the policy permits."}.Text()
+	}
+	long := "status: 200\nurl: " + s.URL + "/long\ntype: text/plain\n\n" + strings.Repeat("<0123456789>\n", 10_000)
+	p.plays(
+		one("http_fetch", `{"url":"`+s.URL+`/hop/5"}`, page("/hop/0"), true),
+		one("http_fetch", `{"url":"`+s.URL+`/hop/6"}`, "failed: the address redirects more than 5 times", false),
+		one("http_fetch", `{"url":"`+s.URL+`/x","method":"HEAD"}`, "status: 200\nurl: "+s.URL+"/x\ntype: text/html\n", true),
+		one("http_fetch", `{"url":"`+s.URL+`/away"}`, refused("the own network: http://localhost:1/"), false),
+		one("http_fetch", `{"url":"http://169.254.169.254/latest"}`, refused("the own network: http://169.254.169.254:80/latest"), false),
+		one("http_fetch", `{"url":"https://a.example/"}`, refused("the web: https://a.example:443/"), false),
+		one("http_fetch", `{"url":"`+s.URL+`/picture"}`, `failed: the answer has the media type "image/png"; only texts are shown`, false),
+		one("http_fetch", `{"url":"ftp://a.example/"}`, "not made: the arguments of http_fetch are wrong: "+web.ErrURL.Error(), false),
+		one("http_fetch", `{"url":"`+s.URL+`/secret"}`,
+			"status: 200\nurl: "+s.URL+"/secret\ntype: text/plain\n\nthe key is [redacted]\n", true),
+		one("http_fetch", `{"url":"`+s.URL+`/long"}`, long, true),
+		one("read_result", `{"id":"a","offset":50000,"length":13}`,
+			fmt.Sprintf("characters 50000 to 50013 of %d:\n%s", len(long), long[50_000:50_013]), true),
+	)
+	want := []string{"GET /hop/5", "GET /hop/4", "GET /hop/3", "GET /hop/2", "GET /hop/1", "GET /hop/0", "GET /hop/6", "GET /hop/5", "GET /hop/4",
+		"GET /hop/3", "GET /hop/2", "GET /hop/1", "HEAD /x", "GET /away", "GET /picture", "GET /secret", "GET /long"}
+	if !slices.Equal(s.asked, want) {
+		t.Errorf("the site was asked for %v", s.asked)
+	}
 }

@@ -5,11 +5,14 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/web"
 )
 
 // The tools of the daemon.
 const (
-	CodeTool = "code"
+	CodeTool  = "code"
+	FetchTool = "http_fetch"
+	HTMLTool  = "html_to_markdown"
 )
 
 // own is a tool that the daemon does itself, or turns into operations.
@@ -32,6 +35,24 @@ var owned = []own{
 			`"context": {"type": "string", "description": "name of the interpreter; main if absent"}, ` +
 			`"timeout": {"type": "integer", "minimum": 1000, "maximum": 3600000, "description": "milliseconds; policy may shorten it"}}}`,
 		check: func(arguments json.RawMessage) error { _, err := ReadCode(arguments); return err },
+	},
+	{
+		name: FetchTool, title: "Fetch a page", effect: policy.Network,
+		description: "Fetches a page of the web and answers with its text, at most 1 MiB. Only hosts that the agent's definition allows are " +
+			"asked. A page of HTML is shown as Markdown, unless raw is true.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["url"], "properties": {` +
+			`"url": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "http or https"}, ` +
+			`"method": {"type": "string", "enum": ["GET", "HEAD"], "description": "GET unless named"}, ` +
+			`"raw": {"type": "boolean", "description": "show HTML as it is"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadFetch(arguments); return err },
+	},
+	{
+		name: HTMLTool, title: "Turn HTML into Markdown", effect: policy.Pure,
+		description: "Turns a text of HTML into Markdown. Scripts and styles are left out.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["html"], "properties": {` +
+			`"html": {"type": "string", "minLength": 1, "maxLength": 1048576}, ` +
+			`"base_url": {"type": "string", "maxLength": 4096, "description": "against which links are read"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadHTML(arguments); return err },
 	},
 }
 
@@ -70,4 +91,26 @@ func ReadCode(arguments json.RawMessage) (Code, error) {
 		c.Context = "main"
 	}
 	return c, nil
+}
+
+// Fetch are the arguments of the tool http_fetch.
+type Fetch struct {
+	head
+	URL    string `json:"url"`    // as web.Clean returns it
+	Method string `json:"method"` // GET or HEAD
+	Raw    bool   `json:"raw"`
+}
+
+// ReadFetch reads the arguments of the tool http_fetch.
+func ReadFetch(arguments json.RawMessage) (Fetch, error) {
+	f := Fetch{Method: "GET"}
+	if err := strictly(arguments, &f); err != nil {
+		return f, err
+	}
+	if f.Method != "GET" && f.Method != "HEAD" {
+		return f, wrong("method is GET or HEAD, not %.32q", f.Method)
+	}
+	var err error
+	f.URL, err = web.Clean(f.URL)
+	return f, err
 }

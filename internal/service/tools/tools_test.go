@@ -68,6 +68,7 @@ func TestTheSchemasAreSchemas(t *testing.T) {
 		"editFile": `{"path": "a", "edits": [{"oldContent": "x", "newContent": ""}]}`, "deleteFile": `{"path": "a"}`,
 		"shell": `{"command": "ls", "timeout": 1000, "env": {"A": "b"}}`,
 		"code":  `{"language": "python", "code": "1", "context": "main", "timeout": 1000}`,
+		"http_fetch": `{"url": "https://a.example/", "method": "HEAD", "raw": true}`, "html_to_markdown": `{"html": "<p>a</p>", "base_url": "https://a.example/x"}`,
 	}
 	for _, x := range tools.Builtin() {
 		parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(string(x.Input)))
