@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/tools"
-	"agentbox/internal/service/web"
+	"agentbox/internal/service/webpages"
 )
 
 // The sizes of what is told to a model.
@@ -42,9 +42,12 @@ type use struct {
 // doers do what the tools of the daemon are called for, by their names in the table of tools.
 func doers() map[string]func(context.Context, use) (errand.Outcome, error) {
 	return map[string]func(context.Context, use) (errand.Outcome, error){
-		tools.CodeTool:  func(ctx context.Context, u use) (errand.Outcome, error) { return u.code(ctx) },
-		tools.FetchTool: func(ctx context.Context, u use) (errand.Outcome, error) { return u.fetch(ctx) },
-		tools.HTMLTool:  func(ctx context.Context, u use) (errand.Outcome, error) { return u.markdown(ctx) },
+		tools.CodeTool:    func(ctx context.Context, u use) (errand.Outcome, error) { return u.code(ctx) },
+		tools.FetchTool:   func(ctx context.Context, u use) (errand.Outcome, error) { return u.fetch(ctx) },
+		tools.AskTool:     func(ctx context.Context, u use) (errand.Outcome, error) { return u.ask(ctx) },
+		tools.MessageTool: func(ctx context.Context, u use) (errand.Outcome, error) { return u.message(ctx) },
+		tools.SearchTool:  func(ctx context.Context, u use) (errand.Outcome, error) { return u.search(ctx) },
+		tools.HTMLTool:    func(ctx context.Context, u use) (errand.Outcome, error) { return u.markdown(ctx) },
 	}
 }
 
@@ -200,7 +203,7 @@ func (u use) fetch(ctx context.Context) (errand.Outcome, error) {
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	page, err := u.a.Web.Get(ctx, web.Query{
+	page, err := u.a.Pages.Get(ctx, webpages.Query{
 		Origin: u.requester(), Workspace: u.work.Workspace, Room: u.asked.Room, Space: u.space, Run: u.work.Run, Call: u.call, Tool: u.name,
 		URL: f.URL, Method: f.Method,
 	})

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"agentbox/internal/app"
 	"agentbox/internal/domain/blueprint"
@@ -147,8 +148,8 @@ func (p *played) record(turns ...turn) {
 // start begins the agent's run.
 func (p *played) start() id.Run {
 	p.t.Helper()
-	run, _ := p.d.ask("POST", "/v1/blueprints/counter/runs", `{"task":`+jsonOf(p.t, task)+`,"space_id":"`+p.space+`","thread_id":"`+p.thread+`"}`,
-		"")
+	run, _ := p.d.ask("POST", "/v1/blueprints/counter/runs",
+		`{"task":`+jsonOf(p.t, task)+`,"space_id":"`+p.space+`","thread_id":"`+p.thread+`"}`, "")
 	return id.Run(text(run, "run_id"))
 }
 
@@ -266,9 +267,70 @@ func TestAnAgentFetchesPages(t *testing.T) {
 		one("read_result", `{"id":"a","offset":50000,"length":13}`,
 			fmt.Sprintf("characters 50000 to 50013 of %d:\n%s", len(long), long[50_000:50_013]), true),
 	)
-	want := []string{"GET /hop/5", "GET /hop/4", "GET /hop/3", "GET /hop/2", "GET /hop/1", "GET /hop/0", "GET /hop/6", "GET /hop/5", "GET /hop/4",
-		"GET /hop/3", "GET /hop/2", "GET /hop/1", "HEAD /x", "GET /away", "GET /picture", "GET /secret", "GET /long"}
+	want := []string{"GET /hop/5", "GET /hop/4", "GET /hop/3", "GET /hop/2", "GET /hop/1", "GET /hop/0", "GET /hop/6", "GET /hop/5",
+		"GET /hop/4", "GET /hop/3", "GET /hop/2", "GET /hop/1", "HEAD /x", "GET /away", "GET /picture", "GET /secret", "GET /long"}
 	if !slices.Equal(s.asked, want) {
 		t.Errorf("the site was asked for %v", s.asked)
+	}
+}
+
+// TestAnAgentTalksToPeople posts a message, searches for it, and asks a person, whose answer comes after a restart of the daemon.
+func TestAnAgentTalksToPeople(t *testing.T) {
+	p := startPlayed(t, "")
+	old, _ := p.d.ask("POST", "/v1/threads/"+p.thread+"/messages", `{"content_md":"the harvest is late"}`, "")
+	found := turn{calls: []model.Call{{ID: "a", Name: "search", Arguments: `{"words":"harvest late"}`},
+		{ID: "b", Name: "search", Arguments: `{"words":"zebra"}`}},
+		results: []model.Result{{ID: "a", Text: text(old, "created_at")[:19] + "Z user: the harvest is late\n"},
+			{ID: "b", Text: "nothing was found\n"}}}
+	ask := one("ask_person", `{"question":"Which colour?"}`, "A person has answered. Their words follow.", true)
+	ask.heard = []string{"Green."}
+	p.record(found, one("message", `{"content":"I begin."}`, "posted", true), ask)
+	run := p.start()
+	said := func() string {
+		raw, _ := p.d.send("GET", "/v1/threads/"+p.thread+"/messages", "", "")
+		return string(raw)
+	}
+	p.until(func() bool { return strings.Contains(said(), "Which colour?") })
+	p.d.stop()
+	p.begin()
+	p.d.ask("POST", "/v1/threads/"+p.thread+"/messages", `{"content_md":"Green."}`, "")
+	p.ends(run)
+	for what, want := range map[string]int{"I begin.": 1, "Which colour?": 1, `"sender_type":"service"`: 2} {
+		if got := strings.Count(said(), what); got != want {
+			t.Errorf("%s is there %d times in %s", what, got, said())
+		}
+	}
+}
+
+// until waits until something is so.
+func (p *played) until(so func() bool) {
+	p.t.Helper()
+	ctx, stop := context.WithTimeout(p.t.Context(), wall.Patience)
+	defer stop()
+	for !so() {
+		if !errand.Pause(ctx, wall.Clock{}, 20*time.Millisecond) {
+			p.t.Fatal("it did not come to that")
+		}
+	}
+}
+
+// TestEachToolIsRefused works in a room that allows no tool: each call is refused in the one form, and none has an effect.
+func TestEachToolIsRefused(t *testing.T) {
+	s := startSite(t)
+	p := startPlayed(t, "tools: {classes: [pure, read, filesystem, process, network, record]}\n"+
+		"space: {network: {allow_domains: [\""+s.host()+"\"]}}\n")
+	p.d.ask("PATCH", "/v1/rooms/"+string(id.DefaultRoom), `{"context":{"tool_allowlist":[]}}`, "")
+	var turns []turn
+	for _, call := range []model.Call{
+		{Name: "code", Arguments: `{"language":"python","code":"1"}`}, {Name: "http_fetch", Arguments: `{"url":"` + s.URL + `"}`},
+		{Name: "html_to_markdown", Arguments: `{"html":"<p>a</p>"}`}, {Name: "ask_person", Arguments: `{"question":"why?"}`},
+		{Name: "message", Arguments: `{"content":"hello"}`}, {Name: "search", Arguments: `{"words":"hello"}`},
+	} {
+		turns = append(turns, one(call.Name, call.Arguments, tool.Refusal{Tool: call.Name, Rule: "tool_not_allowed",
+			Reason: "the room's list of allowed tools is empty, so that none may be used"}.Text(), false))
+	}
+	p.plays(turns...)
+	if raw, _ := p.d.send("GET", "/v1/threads/"+p.thread+"/messages", "", ""); len(s.asked) > 0 || strings.Contains(string(raw), "hello") {
+		t.Errorf("the site was asked %v, and the thread is %s", s.asked, raw)
 	}
 }

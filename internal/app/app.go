@@ -49,7 +49,7 @@ import (
 	"agentbox/internal/service/search"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/transfer"
-	"agentbox/internal/service/web"
+	"agentbox/internal/service/webpages"
 	"agentbox/internal/service/workspaces"
 	"agentbox/internal/surface/httpapi"
 )
@@ -91,7 +91,7 @@ type App struct {
 	Labels     *labels.Service
 	Blueprints *blueprints.Service
 	Models     *models.Service
-	Web        *web.Service
+	Pages      *webpages.Service
 	Signer     *audit.Signer
 	Prover     *audit.Prover
 	Nodes      *nodes.Service
@@ -328,7 +328,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	}
 	a.Workspaces = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Identity.Owner,
 		IssueKey: a.Identity.IssueKey})
-	a.Web = web.New(web.Parts{Gate: asked, Append: a.counted.Append, Client: fetch.New("agentbox/"+Version, nil), Clock: a.clock})
+	a.Pages = webpages.New(webpages.Parts{Gate: asked, Append: a.counted.Append, Client: fetch.New("agentbox/"+Version, nil), Clock: a.clock})
 	a.Rooms = rooms.New(rooms.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
 	if a.together.member != nil {
 		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Ownership.Mine, a.Spaces.Ownership.Mine, a.together.leads.Load

@@ -145,7 +145,7 @@ const (
 	ExternalWrite = "external.write"
 	HTTPFetch     = "http.fetch"         // get a page of the web, at a public address
 	HTTPPrivate   = "http.fetch.private" // get a page at an address of the own network or of this machine
-	AuditRedact   = "audit.redact" // destroy the data of events for good
+	AuditRedact   = "audit.redact"       // destroy the data of events for good
 
 	WorkspaceImport    = "workspace.import" // take a workspace of another installation into this one
 	WorkspaceCreate    = "workspace.create"

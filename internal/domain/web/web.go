@@ -150,11 +150,11 @@ func Public(a netip.Addr) bool {
 			return false
 		}
 	}
-	return global.Contains(a)
+	return open[0].Contains(a)
 }
 
 var (
-	global    = netip.MustParsePrefix("2000::/3")
+	open      = []netip.Prefix{netip.MustParsePrefix("2000::/3")}
 	embedding = []netip.Prefix{
 		netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
 		netip.MustParsePrefix("3fff::/20"),

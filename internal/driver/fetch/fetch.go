@@ -29,11 +29,6 @@ var _ web.Fetcher = (*Client)(nil)
 
 // New returns a client that names itself so to the hosts. A lookup of nil is that of the system.
 func New(agent string, lookup Lookup) *Client {
-	if lookup == nil {
-		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
-	}
 	return &Client{lookup: lookup, agent: agent}
 }
 
@@ -93,7 +88,7 @@ func (c *Client) dial(ctx context.Context, endpoint string, private bool) (net.C
 	addresses := []netip.Addr{}
 	if one, err := netip.ParseAddr(host); err == nil {
 		addresses = append(addresses, one)
-	} else if addresses, err = c.lookup(ctx, host); err != nil {
+	} else if addresses, err = c.addresses(ctx, host); err != nil {
 		return nil, err
 	}
 	if len(addresses) == 0 {
@@ -113,6 +108,13 @@ func (c *Client) dial(ctx context.Context, endpoint string, private bool) (net.C
 		failed = errors.Join(failed, err)
 	}
 	return nil, failed
+}
+
+func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	if c.lookup == nil {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}
+	return c.lookup(ctx, host)
 }
 
 // read takes what is wanted of an answer.

@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/web"
@@ -13,6 +14,10 @@ const (
 	CodeTool  = "code"
 	FetchTool = "http_fetch"
 	HTMLTool  = "html_to_markdown"
+
+	AskTool     = "ask_person"
+	MessageTool = "message"
+	SearchTool  = "search"
 )
 
 // own is a tool that the daemon does itself, or turns into operations.
@@ -27,8 +32,8 @@ type own struct {
 var owned = []own{
 	{
 		name: CodeTool, title: "Run code", effect: policy.Process,
-		description: "Runs Python, JavaScript or TypeScript in an interpreter of the space. Variables stay between calls. The value of the last " +
-			"expression is shown. The files of the space are in the current folder.",
+		description: "Runs Python, JavaScript or TypeScript in an interpreter of the space. Variables stay between calls. The value of the " +
+			"last expression is shown. The files of the space are in the current folder.",
 		schema: `{"type": "object", "additionalProperties": false, "required": ["language", "code"], "properties": {` +
 			`"language": {"type": "string", "enum": ["python", "javascript", "typescript"]}, ` +
 			`"code": {"type": "string", "minLength": 1, "maxLength": 30000}, ` +
@@ -53,6 +58,30 @@ var owned = []own{
 			`"html": {"type": "string", "minLength": 1, "maxLength": 1048576}, ` +
 			`"base_url": {"type": "string", "maxLength": 4096, "description": "against which links are read"}}}`,
 		check: func(arguments json.RawMessage) error { _, err := ReadHTML(arguments); return err },
+	},
+	{
+		name: AskTool, title: "Ask a person", effect: policy.Record,
+		description: "Posts a question in the thread of the run and waits until a person writes there, however long that takes. What they " +
+			"write follows the result. Ask only what you need and cannot find out.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["question"], "properties": {` +
+			`"question": {"type": "string", "minLength": 1, "maxLength": 16000, "description": "in Markdown"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadAsk(arguments); return err },
+	},
+	{
+		name: MessageTool, title: "Say something", effect: policy.Record,
+		description: "Posts a message in the thread of the run, for the people in the room. It waits for no answer.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["content"], "properties": {` +
+			`"content": {"type": "string", "minLength": 1, "maxLength": 16000, "description": "what is said, in Markdown"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadMessage(arguments); return err },
+	},
+	{
+		name: SearchTool, title: "Search messages", effect: policy.Read,
+		description: "Finds messages that people and agents have posted in the rooms that you may read. Every word has to be in a message. " +
+			"The newest come first.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["words"], "properties": {` +
+			`"words": {"type": "string", "minLength": 2, "maxLength": 500, "description": "with spaces between"}, ` +
+			`"limit": {"type": "integer", "minimum": 1, "maximum": 100, "description": "how many at most; 20 if absent"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadSearch(arguments); return err },
 	},
 }
 
@@ -113,4 +142,66 @@ func ReadFetch(arguments json.RawMessage) (Fetch, error) {
 	var err error
 	f.URL, err = web.Clean(f.URL)
 	return f, err
+}
+
+// maxPosted is the most characters that an agent posts at once.
+const maxPosted = 16_000
+
+func posted(name, text string) error {
+	if n := utf8.RuneCountInString(text); strings.TrimSpace(text) == "" || n > maxPosted {
+		return wrong("%s has 1 to %d characters, not %d", name, maxPosted, n)
+	}
+	return nil
+}
+
+// Ask are the arguments of the tool ask_person.
+type Ask struct {
+	head
+	Question string `json:"question"`
+}
+
+// ReadAsk reads the arguments of the tool ask_person.
+func ReadAsk(arguments json.RawMessage) (Ask, error) {
+	var a Ask
+	if err := strictly(arguments, &a); err != nil {
+		return a, err
+	}
+	return a, posted("question", a.Question)
+}
+
+// Message are the arguments of the tool message.
+type Message struct {
+	head
+	Content string `json:"content"`
+}
+
+// ReadMessage reads the arguments of the tool message.
+func ReadMessage(arguments json.RawMessage) (Message, error) {
+	var m Message
+	if err := strictly(arguments, &m); err != nil {
+		return m, err
+	}
+	return m, posted("content", m.Content)
+}
+
+// Search are the arguments of the tool search.
+type Search struct {
+	head
+	Words string `json:"words"`
+	Limit int    `json:"limit"` // 0 for the default
+}
+
+// ReadSearch reads the arguments of the tool search.
+func ReadSearch(arguments json.RawMessage) (Search, error) {
+	var s Search
+	if err := strictly(arguments, &s); err != nil {
+		return s, err
+	}
+	if n := utf8.RuneCountInString(s.Words); n < 2 || n > 500 {
+		return s, wrong("words has 2 to 500 characters")
+	}
+	if s.Limit < 0 || s.Limit > 100 {
+		return s, wrong("limit is 1 to 100")
+	}
+	return s, nil
 }

@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// Tell returns the result of an operation as a model reads it. Shown returns the text of a value that was shown beside the output, false for
-// one that is no short text; the model is told only of what kind it is.
+// Tell returns the result of an operation as a model reads it. Shown returns the text of a value that was shown beside the output, and
+// false for one that is no short text: the model is told only of what kind that is.
 func Tell(r run.Result, shown func(run.Display) (string, bool)) tool.Result {
 	switch r.Type {
 	case run.ResPolicyDenied:

@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// Builtin returns the tools that come with the program, in the order of their table: the operations of the protocol, then the daemon's own.
-// A tool of the daemon that has the name of an operation stands in its place.
+// Builtin returns the tools that come with the program, in the order of their table: the operations of the protocol, then the daemon's
+// own. A tool of the daemon that has the name of an operation stands in its place.
 func Builtin() []tool.Tool {
 	var out []tool.Tool
 	for _, spec := range run.Specs() {
@@ -23,7 +23,8 @@ func Builtin() []tool.Tool {
 			continue
 		}
 		out = append(out, tool.Tool{
-			Name: spec.Type, Title: spec.Title, Description: spec.Tool, Input: schema(spec), Output: told, Effect: spec.Effect(), Source: tool.Builtin,
+			Name: spec.Type, Title: spec.Title, Description: spec.Tool, Input: schema(spec), Output: told, Effect: spec.Effect(),
+			Source: tool.Builtin,
 		})
 	}
 	for _, o := range owned {
@@ -112,7 +113,9 @@ func fits(name string, fields map[string]json.RawMessage) error {
 }
 
 // Own reports whether the daemon itself does what the tool of a name is called for. The other tools are operations of the protocol.
-func Own(name string) bool { return slices.ContainsFunc(owned, func(o own) bool { return o.name == name }) }
+func Own(name string) bool {
+	return slices.ContainsFunc(owned, func(o own) bool { return o.name == name })
+}
 
 // strictly reads arguments and refuses unknown ones.
 func strictly(arguments json.RawMessage, into any) error {

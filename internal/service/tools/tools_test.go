@@ -24,6 +24,9 @@ func TestEveryOperationIsATool(t *testing.T) {
 	}
 	background := []string{"stdin", "pty", "tag"}
 	for _, spec := range run.Specs() {
+		if tools.Own(spec.Type) {
+			continue
+		}
 		x, ok := byName[spec.Type]
 		if !ok {
 			t.Errorf("%s is no tool", spec.Type)
@@ -66,9 +69,11 @@ func TestTheSchemasAreSchemas(t *testing.T) {
 	good := map[string]string{
 		"message": `{"content": "hello"}`, "createFile": `{"path": "a", "content": "x", "overwrite": true}`, "readFile": `{"path": "a"}`,
 		"editFile": `{"path": "a", "edits": [{"oldContent": "x", "newContent": ""}]}`, "deleteFile": `{"path": "a"}`,
-		"shell": `{"command": "ls", "timeout": 1000, "env": {"A": "b"}}`,
-		"code":  `{"language": "python", "code": "1", "context": "main", "timeout": 1000}`,
-		"http_fetch": `{"url": "https://a.example/", "method": "HEAD", "raw": true}`, "html_to_markdown": `{"html": "<p>a</p>", "base_url": "https://a.example/x"}`,
+		"shell":      `{"command": "ls", "timeout": 1000, "env": {"A": "b"}}`,
+		"code":       `{"language": "python", "code": "1", "context": "main", "timeout": 1000}`,
+		"ask_person": `{"question": "why?"}`, "search": `{"words": "plan b", "limit": 5}`,
+		"http_fetch":       `{"url": "https://a.example/", "method": "HEAD", "raw": true}`,
+		"html_to_markdown": `{"html": "<p>a</p>", "base_url": "https://a.example/x"}`,
 	}
 	for _, x := range tools.Builtin() {
 		parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(string(x.Input)))

@@ -1,5 +1,5 @@
-// Package web fetches pages for agents: it asks the gate about every address, also about those to which a page redirects.
-package web
+// Package webpages fetches pages for agents: it asks the gate about every address, also about those to which a page redirects.
+package webpages
 
 import (
 	"context"
