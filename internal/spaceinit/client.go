@@ -34,13 +34,13 @@ type Client struct {
 	w     *Writer
 	ended chan struct{} // closed when the reader has ended
 
-	mu     sync.Mutex
-	calls  map[uint32]*call
-	takers map[uint32]taker // of ids that are no command's
-	next   uint32
-	pings  []chan struct{} // waiting for an answer, oldest first
-	late   int             // frames since the last start that were for commands which are over
-	err    error           // why it ended
+	mu       sync.Mutex
+	calls    map[uint32]*call
+	handlers map[uint32]frameHandler // of ids that are no command's
+	next     uint32
+	pings    []chan struct{} // waiting for an answer, oldest first
+	late     int             // frames since the last start that were for commands which are over
+	err      error           // why it ended
 }
 
 // call is a command under way. The reader fills it; the goroutine of Wait empties it.
@@ -73,7 +73,7 @@ func Send(conn io.Writer, setup *Setup) error {
 // Connect waits until the init, to which the setup was sent, says that the space stands. It owns conn from here on, also when it fails.
 // Ending ctx closes the connection.
 func Connect(ctx context.Context, conn io.ReadWriteCloser) (*Client, Ready, error) {
-	c := &Client{conn: conn, w: NewWriter(conn), ended: make(chan struct{}), calls: map[uint32]*call{}, takers: map[uint32]taker{}}
+	c := &Client{conn: conn, w: NewWriter(conn), ended: make(chan struct{}), calls: map[uint32]*call{}, handlers: map[uint32]frameHandler{}}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	ready, frames, err := c.greet()
 	if !stop() && err == nil {
@@ -218,8 +218,8 @@ func (c *Client) read(frames *Reader) {
 	}
 	c.mu.Lock()
 	c.err = err
-	lost := c.takers
-	c.takers = map[uint32]taker{}
+	lost := c.handlers
+	c.handlers = map[uint32]frameHandler{}
 	c.mu.Unlock()
 	for _, t := range lost {
 		t.lost(err)
@@ -250,7 +250,7 @@ func (c *Client) readAll(frames *Reader) error {
 		}
 		call, err := c.addressee(f)
 		if err == nil && call != nil {
-			err = call.take(f)
+			err = call.handle(f)
 		}
 		if err != nil {
 			return err
@@ -261,15 +261,15 @@ func (c *Client) readAll(frames *Reader) error {
 // handTo gives a frame to who takes those of its id, if somebody does.
 func (c *Client) handTo(f Frame) (known bool, err error) {
 	c.mu.Lock()
-	t := c.takers[f.ID]
+	t := c.handlers[f.ID]
 	c.mu.Unlock()
 	if t == nil {
 		return false, nil
 	}
-	over, err := t.take(f)
+	over, err := t.handle(f)
 	if over {
 		c.mu.Lock()
-		delete(c.takers, f.ID)
+		delete(c.handlers, f.ID)
 		c.mu.Unlock()
 	}
 	return true, err
@@ -293,8 +293,8 @@ func (c *Client) addressee(f Frame) (*call, error) {
 	return nil, nil
 }
 
-// take adds what a frame says to the call.
-func (k *call) take(f Frame) error {
+// handle adds what a frame says to the call.
+func (k *call) handle(f Frame) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if (k.exit != nil || k.refused != nil) && f.Kind != KindCredit {

@@ -93,10 +93,10 @@ const (
 	Unreached = 3 // something else
 )
 
-// taker takes the frames of an id that is not a command's.
-type taker interface {
+// frameHandler reads the frames of an id that is not a command's.
+type frameHandler interface {
 	// take adds what a frame says; over means that no other frame of the id follows.
-	take(f Frame) (over bool, err error)
+	handle(f Frame) (over bool, err error)
 	// lost is called when the connection to the init has ended.
 	lost(err error)
 }
@@ -152,17 +152,17 @@ func (c *Client) Dial(ctx context.Context, port uint16) (*Conn, error) {
 }
 
 // enter registers what takes the frames of a new id.
-func (c *Client) enter(t taker) (uint32, error) {
+func (c *Client) enter(t frameHandler) (uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return 0, c.err
 	}
-	if len(c.takers) >= MaxConns {
+	if len(c.handlers) >= MaxConns {
 		return 0, ErrConns
 	}
 	c.next++
-	c.takers[c.next] = t
+	c.handlers[c.next] = t
 	return c.next, nil
 }
 
@@ -189,7 +189,7 @@ func (l *Conn) signal() {
 	l.changed = make(chan struct{})
 }
 
-func (l *Conn) take(f Frame) (over bool, err error) {
+func (l *Conn) handle(f Frame) (over bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.signal()
@@ -405,7 +405,7 @@ type list struct {
 	err    error
 }
 
-func (q *list) take(f Frame) (over bool, err error) {
+func (q *list) handle(f Frame) (over bool, err error) {
 	if f.Kind != KindListening {
 		return false, fmt.Errorf("%w: frame %d is not a list of ports", ErrProtocol, f.Kind)
 	}

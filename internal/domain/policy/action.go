@@ -73,6 +73,11 @@ const maxExact = 1<<53 - 1
 // ErrInexact refuses an integer that canonical JSON would fold into a neighbour.
 var ErrInexact = fault.New(fault.Invalid, "number_not_exact", "an integer lies beyond ±(2^53-1); send it as a string")
 
+// inexact is ErrInexact for a number that is known.
+func inexact(number string) error {
+	return fault.New(ErrInexact.Kind, ErrInexact.Code, "the number %s lies beyond ±(2^53-1); send it as a string", Brief(number))
+}
+
 // ErrNotText refuses bytes that are not UTF-8: JSON would fold every such byte into the same replacement character.
 var ErrNotText = fault.New(fault.Invalid, "text_not_utf8", "a text of the action is not UTF-8; send it base64 encoded in a file instead")
 

@@ -145,11 +145,15 @@ func TestThreat15NumbersDoNotCollapse(t *testing.T) {
 	for _, size := range []int64{most + 1, most + 2, -most - 1} {
 		if _, err := (policy.Action{Size: size}).Canonical(); !errors.Is(err, policy.ErrInexact) {
 			t.Errorf("size %d: got %v, want %v", size, err, policy.ErrInexact)
+		} else if !strings.Contains(err.Error(), fmt.Sprintf("the number %d lies beyond", size)) {
+			t.Errorf("size %d: the error does not name it: %v", size, err)
 		}
 	}
 	for _, fence := range []uint64{most + 1, 1 << 63, 1<<64 - 1} {
 		if _, err := (policy.Action{Fence: fence}).Canonical(); !errors.Is(err, policy.ErrInexact) {
 			t.Errorf("fence %d: got %v, want %v", fence, err, policy.ErrInexact)
+		} else if !strings.Contains(err.Error(), fmt.Sprintf("the number %d lies beyond", fence)) {
+			t.Errorf("fence %d: the error does not name it: %v", fence, err)
 		}
 	}
 	a, b := policy.Action{Size: most}, policy.Action{Size: most - 1}

@@ -17,13 +17,13 @@ import (
 // Canonical returns the action as RFC 8785 canonical JSON. It writes the bytes by hand, for every action of every agent passes here, and a
 // test holds it to the library; an action with limits, a request or a declaration takes the library's way.
 func (a Action) Canonical() ([]byte, error) {
-	for _, n := range []int64{int64(a.Fence), a.Size, a.MaxBytes, a.TimeoutMS} {
-		if n > maxExact || n < -maxExact {
-			return nil, ErrInexact
-		}
-	}
 	if a.Fence > maxExact {
-		return nil, ErrInexact
+		return nil, inexact(strconv.FormatUint(a.Fence, 10))
+	}
+	for _, n := range []int64{a.Size, a.MaxBytes, a.TimeoutMS} {
+		if n > maxExact || n < -maxExact {
+			return nil, inexact(strconv.FormatInt(n, 10))
+		}
 	}
 	if !a.isText() {
 		return nil, ErrNotText

@@ -156,16 +156,25 @@ type Refused struct {
 	Through   id.Principal `json:"through_principal_id,omitempty"` // the principal who sent it for the acting one
 }
 
-// RefusedDraft drafts the event of a decision that is not allow.
+// aboutAction makes a draft one about the action of a decision. An action without canonical bytes has no digest, and its event is about
+// nothing: no approval can name it.
+func aboutAction(draft event.Draft, d Decision) event.Draft {
+	if d.Action.IsZero() {
+		return draft
+	}
+	return draft.About(ActionEntity, d.Action.String())
+}
+
+// RefusedDraft drafts the event of a decision that is not allow. The event is about the action, if that has canonical bytes.
 func RefusedDraft(origin event.Origin, r Ruling) event.Draft {
 	typ := DeniedType
 	if r.Decision.Outcome == RequireApproval {
 		typ = RequiresApprovalType
 	}
 	a := r.Action
-	return event.New(typ, origin, a.Workspace, a.Room, Refused{
+	return aboutAction(event.New(typ, origin, a.Workspace, a.Room, Refused{
 		Action: a.Type, Title: Title(a), Space: a.Space, Operation: a.Operation, Decision: r.Decision, Bundle: a.Bundle,
-	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
+	}).In(a.Run, a.Step), r.Decision)
 }
 
 // Begun is the data of action.begun, which the gate records where the caller has no intent of its own to record.

@@ -14,7 +14,7 @@ import (
 // maxDepth bounds the nesting of JSON that is canonicalised.
 const maxDepth = 64
 
-// exact reports ErrInexact when raw holds a number beyond ±(2^53-1), and an error for nesting deeper than maxDepth.
+// exact reports ErrInexact with the number when raw holds a number beyond ±(2^53-1), and an error for nesting deeper than maxDepth.
 func exact(raw []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -38,7 +38,7 @@ func exact(raw []byte) error {
 			}
 		case json.Number:
 			if !exactNumber(t.String()) {
-				return ErrInexact
+				return inexact(t.String())
 			}
 		}
 	}

@@ -90,16 +90,17 @@ func BegunOutside(origin event.Origin, r Ruling, approval id.Approval, through i
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }
 
-// RefusedOutside drafts the event of a refused action outside. Approval is the open question about it, if any.
+// RefusedOutside drafts the event of a refused action outside. Approval is the open question about it, if any. The event is about the
+// action, if that has canonical bytes.
 func RefusedOutside(origin event.Origin, r Ruling, approval id.Approval, through id.Principal) event.Draft {
 	typ := DeniedType
 	if r.Decision.Outcome == RequireApproval {
 		typ = RequiresApprovalType
 	}
 	a := r.Action
-	return event.New(typ, origin, a.Workspace, a.Room, Refused{
+	return aboutAction(event.New(typ, origin, a.Workspace, a.Room, Refused{
 		Action: a.Type, Title: Title(a), Space: a.Space, Decision: r.Decision, Bundle: a.Bundle, Approval: approval, Through: through,
-	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
+	}).In(a.Run, a.Step), r.Decision)
 }
 
 // shape returns a request with every value replaced by the name of its kind. Two requests that differ only in values have equal shapes.

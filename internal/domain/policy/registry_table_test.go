@@ -328,6 +328,15 @@ func TestTheDraftsOfADecision(t *testing.T) {
 				t.Errorf("%s, %s: got %+v with %+v, %v", c.typ, name, d.Header, data, err)
 			}
 		}
+		r.Decision.Action = event.Digest{} // the action has no canonical bytes
+		for name, d := range map[string]event.Draft{"inside": policy.RefusedDraft(origin, r),
+			"outside": policy.RefusedOutside(origin, r, "", "")} {
+			data, err := event.Decode[policy.Refused](event.Event{Header: d.Header, Data: d.Data})
+			if err != nil || !data.Decision.Action.IsZero() || d.Type != c.typ || d.Run != "run_1" || d.EntityType != "" || d.EntityID != "" {
+				t.Errorf("%s, %s, without a digest: got %+v with %+v, %v", c.typ, name, d.Header, data, err)
+			}
+		}
+		r.Decision.Action = event.DigestOf([]byte("a"))
 		for name, d := range map[string]event.Draft{"inside": policy.BegunDraft(r), "outside": policy.BegunOutside(origin, r, "apr_1", "svc_1")} {
 			data, err := event.Decode[policy.Begun](event.Event{Header: d.Header, Data: d.Data})
 			want := policy.Begun{Action: policy.FileDelete, Title: "delete a file: a", Space: "spc_1", Operation: "op", Decision: r.Decision}

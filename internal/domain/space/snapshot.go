@@ -43,20 +43,20 @@ type Recorded struct {
 	At        time.Time `json:"at"`
 }
 
-// keepers are the events that may say that a snapshot was made.
-var keepers = map[string]bool{
+// snapshotEvents are the events that may say that a snapshot was made.
+var snapshotEvents = map[string]bool{
 	EventReady: true, EventRewound: true, EventRewindFailed: true, "run.started": true, "tool.succeeded": true, "tool.failed": true,
 }
 
 // KeepingEvents returns the types of the events that may report a snapshot, and the type of the event after which a space has none, in
 // order.
 func KeepingEvents() []string {
-	return append(slices.Sorted(maps.Keys(keepers)), EventDestroyed)
+	return append(slices.Sorted(maps.Keys(snapshotEvents)), EventDestroyed)
 }
 
 // RecordedIn returns the snapshot that an event says was made, and false if it says nothing of one. It is pure.
 func RecordedIn(e event.Event) (Recorded, bool, error) {
-	if e.EntityType != EntityType || !keepers[e.Type] {
+	if e.EntityType != EntityType || !snapshotEvents[e.Type] {
 		return Recorded{}, false, nil
 	}
 	d, err := event.Decode[struct {

@@ -278,7 +278,7 @@ func (f *Files) move(ctx context.Context, rules heldRules, found []match) (swept
 			swept.Contexts++
 			continue
 		}
-		if err := aside.take(ctx, root, to, staging, one, last); err != nil {
+		if err := aside.moveEntry(ctx, root, to, staging, one, last); err != nil {
 			return swept, beneath.Refusal(err, one.path)
 		}
 		if file {
@@ -386,9 +386,9 @@ func (f *Files) matching(ctx context.Context, rules heldRules) ([]match, error) 
 	return nil, beneath.Refusal(err, ".")
 }
 
-// take moves one entry of the view, by copying it: the two may lie on different file systems. A withheld file that has the path already
-// keeps it, and the new one gets a number behind its name. After the last of a folder the folder is made durable.
-func (f *Files) take(ctx context.Context, view, to, staging *beneath.Folder, one match, last bool) error {
+// moveEntry moves one entry of the view, by copying it: the two may lie on different file systems. A withheld file that has the path
+// already keeps it, and the new one gets a number behind its name. After the last of a folder the folder is made durable.
+func (f *Files) moveEntry(ctx context.Context, view, to, staging *beneath.Folder, one match, last bool) error {
 	folder, name := beneath.Split(one.path)
 	from, err := beneath.Dir(view, folder)
 	if err != nil {

@@ -158,7 +158,7 @@ func (s *instance) interpreter(c space.Cell, x spaceinit.Exec) (*interpreter, er
 	s.contexts[key] = i
 	leave := s.watch.join(func(string) { kill() }) // what its threads write between the cells counts too
 	go func() {
-		i.exit, i.err = running.Wait(ctx, nil, i.take)
+		i.exit, i.err = running.Wait(ctx, nil, i.deliver)
 		kill()
 		s.mu.Lock()
 		if s.contexts[key] == i {
@@ -182,8 +182,8 @@ func withoutCell(env []string) []string {
 	return kept
 }
 
-// take hands output to the running cell. Output between two cells belongs to none and is dropped.
-func (i *interpreter) take(c spaceinit.Channel, data []byte) error {
+// deliver hands output to the running cell. Output between two cells belongs to none and is dropped.
+func (i *interpreter) deliver(c spaceinit.Channel, data []byte) error {
 	i.mu.Lock()
 	now := i.cell
 	i.mu.Unlock()
@@ -299,7 +299,7 @@ func (f *following) run(ctx context.Context, expire <-chan time.Time, raw []byte
 		select {
 		case p := <-f.now.pieces:
 			if broken == nil {
-				if broken = f.take(p, out); broken != nil {
+				if broken = f.pass(p, out); broken != nil {
 					f.i.kill()
 				}
 			}
@@ -368,8 +368,8 @@ func (f *following) flush(out spaceinit.Output) error {
 	return nil
 }
 
-// take passes output on up to the marker, and reads messages.
-func (f *following) take(p piece, out spaceinit.Output) error {
+// pass passes output on up to the marker, and reads messages.
+func (f *following) pass(p piece, out spaceinit.Output) error {
 	if p.channel == spaceinit.Frames {
 		return f.read(p.bytes)
 	}

@@ -108,7 +108,7 @@ func (a *adoption) chunk(events []event.Event) error {
 		return err
 	}
 	batch := journal.Adopted(l.ws, events)
-	if err := l.take(batch, events); err != nil {
+	if err := l.apply(batch, events); err != nil {
 		return err
 	}
 	if err := l.fold(events); err != nil {

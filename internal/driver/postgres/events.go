@@ -253,15 +253,15 @@ func (es *events) number(ctx context.Context, db querier, ws id.Workspace) (int6
 	if no, known := es.numbered.Load(ws); known {
 		return no.(int64), nil
 	}
-	s, err := es.stand(ctx, db, ws, false)
+	s, err := es.readStanding(ctx, db, ws, false)
 	if err == nil && s.no != 0 {
 		es.numbered.Store(ws, s.no)
 	}
 	return s.no, err
 }
 
-// stand reads how a workspace stands.
-func (es *events) stand(ctx context.Context, db querier, ws id.Workspace, hold bool) (s standing, err error) {
+// readStanding reads how a workspace stands.
+func (es *events) readStanding(ctx context.Context, db querier, ws id.Workspace, hold bool) (s standing, err error) {
 	sql := `SELECT no, head, epoch FROM workspaces WHERE name = $1`
 	if hold {
 		sql += ` FOR UPDATE`

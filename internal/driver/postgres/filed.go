@@ -16,7 +16,7 @@ import (
 func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (found []journal.Misfiled, err error) {
 	err = j.db.reading(ctx, func(db querier) error {
 		found = nil
-		s, err := j.events.stand(ctx, db, ws, false)
+		s, err := j.events.readStanding(ctx, db, ws, false)
 		if err != nil {
 			return err
 		}

@@ -208,7 +208,7 @@ func (l *lane) plan(ctx context.Context, g *group, requests []*request, presumes
 		if r.err != nil || r.use != nil {
 			continue
 		}
-		if err := l.ledger.take(r.batch, r.events); err != nil {
+		if err := l.ledger.apply(r.batch, r.events); err != nil {
 			return err
 		}
 		if err := l.ledger.fold(r.events); err != nil {

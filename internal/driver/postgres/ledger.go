@@ -105,10 +105,10 @@ func (l *ledger) look(ctx context.Context, db *pgx.Conn, hold bool) error {
 		return nil
 	}
 	l.forget()
-	s, err := l.j.events.stand(ctx, db, l.ws, hold)
+	s, err := l.j.events.readStanding(ctx, db, l.ws, hold)
 	if err == nil && s.no == 0 {
 		if _, err = db.Exec(ctx, `INSERT INTO workspaces (name) VALUES ($1) ON CONFLICT DO NOTHING`, string(l.ws)); err == nil {
-			s, err = l.j.events.stand(ctx, db, l.ws, hold)
+			s, err = l.j.events.readStanding(ctx, db, l.ws, hold)
 		}
 	}
 	l.standing, l.known = s, err == nil
@@ -117,7 +117,7 @@ func (l *ledger) look(ctx context.Context, db *pgx.Conn, hold bool) error {
 
 // still returns errMoved where the workspace has moved on.
 func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
-	s, err := l.j.events.stand(ctx, db, l.ws, false)
+	s, err := l.j.events.readStanding(ctx, db, l.ws, false)
 	if err == nil && s != l.standing {
 		err = errMoved
 	}
@@ -227,8 +227,8 @@ func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	return l.folios[docRef{ref.Name, ref.Key}], nil
 }
 
-// take adds a planned batch to what the ledger knows.
-func (l *ledger) take(b event.Batch, events []event.Event) error {
+// apply adds a planned batch to what the ledger knows.
+func (l *ledger) apply(b event.Batch, events []event.Event) error {
 	for i := range events {
 		e := &events[i]
 		at, err := l.line(e.Stream)

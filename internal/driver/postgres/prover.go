@@ -28,7 +28,7 @@ func (j *Journal) prove(ctx context.Context, ws id.Workspace) (standing, error) 
 	}
 	p, err := j.prover.ask(ctx, j.queue, ws, func(*proof) {}, func(p *proof) {
 		p.err = j.db.reading(j.db.ctx, func(db querier) (err error) {
-			p.standing, err = j.events.stand(j.db.ctx, db, ws, false)
+			p.standing, err = j.events.readStanding(j.db.ctx, db, ws, false)
 			return err
 		})
 		if p.err == nil {

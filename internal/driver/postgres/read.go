@@ -88,7 +88,7 @@ func (j *Journal) Hashes(ctx context.Context, ws id.Workspace, from uint64, limi
 	from = max(from, 1)
 	err = j.db.reading(ctx, func(db querier) error {
 		hashes = nil
-		s, err := j.events.stand(ctx, db, ws, false)
+		s, err := j.events.readStanding(ctx, db, ws, false)
 		if err != nil || s.no == 0 || from > s.head {
 			return err
 		}
@@ -129,7 +129,7 @@ func (j *Journal) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
 	if j.db.readOnly {
 		var s standing
 		err := j.db.reading(ctx, func(db querier) (err error) {
-			s, err = j.events.stand(ctx, db, ws, false)
+			s, err = j.events.readStanding(ctx, db, ws, false)
 			return err
 		})
 		return s.head, err

@@ -75,7 +75,7 @@ func (rd *redaction) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, se
 	if err := rd.folds.enter(ctx, tx); err != nil {
 		return false, now, err
 	}
-	if now, err = rd.events.stand(ctx, tx, ws, true); err != nil {
+	if now, err = rd.events.readStanding(ctx, tx, ws, true); err != nil {
 		return false, now, err
 	}
 	if now.no == 0 {

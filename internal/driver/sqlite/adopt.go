@@ -145,7 +145,7 @@ func (ad *adoption) chunk(l *ledger, ws id.Workspace, events []event.Event) erro
 	for i := range events {
 		recorded[i] = events[i].Recorded()
 	}
-	planned, err := l.take(journal.Adopted(ws, events), recorded)
+	planned, err := l.apply(journal.Adopted(ws, events), recorded)
 	if err != nil {
 		return err
 	}

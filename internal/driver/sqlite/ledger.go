@@ -347,8 +347,8 @@ func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	return f, nil
 }
 
-// take adds a planned batch to what the ledger knows.
-func (l *ledger) take(b event.Batch, events []event.Event) (plannedBatch, error) {
+// apply adds a planned batch to what the ledger knows.
+func (l *ledger) apply(b event.Batch, events []event.Event) (plannedBatch, error) {
 	t := l.tenants[b.Workspace]
 	if t == nil {
 		l.nextTenant++

@@ -255,7 +255,7 @@ func (p *planning) add(g *group, r *request) error {
 	if r.err != nil || r.use != nil {
 		return nil
 	}
-	planned, err := l.take(r.batch, r.events)
+	planned, err := l.apply(r.batch, r.events)
 	if err != nil {
 		return err
 	}

@@ -258,7 +258,7 @@ func (ra *redaction) replaceDocument(no int64, ref projection.Ref, state project
 func (ra *redaction) truncate() error {
 	if ra.committer.wal.moving {
 		ra.committer.wal.moving = false
-		ra.committer.wal.take(ra.committer, <-ra.committer.checkpointer.tells)
+		ra.committer.wal.checkpointed(ra.committer, <-ra.committer.checkpointer.tells)
 	}
 	ra.views.reads.Lock()
 	defer ra.views.reads.Unlock()

@@ -83,7 +83,7 @@ func (s *walState) afterGroup(c *committer) {
 	s.hear(c)
 	if s.moving && s.pages >= walMost {
 		s.moving = false
-		s.take(c, <-c.checkpointer.tells)
+		s.checkpointed(c, <-c.checkpointer.tells)
 	}
 	switch {
 	case s.moving:
@@ -106,7 +106,7 @@ func (s *walState) checkpoint(c *committer, readersOut bool) {
 		c.views.reads.Lock()
 		defer c.views.reads.Unlock()
 	}
-	s.take(c, passive(c.w.conn))
+	s.checkpointed(c, passive(c.w.conn))
 }
 
 // hear takes the checkpointer's answer if there is one.
@@ -114,13 +114,14 @@ func (s *walState) hear(c *committer) {
 	select {
 	case r := <-c.checkpointer.tells:
 		s.moving = false
-		s.take(c, r)
+		s.checkpointed(c, r)
 	default:
 	}
 }
 
-// take notes the result of a checkpoint. Pages that readers hold back are retried after as many pages again, not after every commit.
-func (s *walState) take(c *committer, r moveReply) {
+// checkpointed notes the result of a checkpoint. Pages that readers hold back are retried after as many pages again, not after every
+// commit.
+func (s *walState) checkpointed(c *committer, r moveReply) {
 	switch {
 	case r.err != nil:
 		_ = c.health.fail(r.err)

@@ -23,6 +23,8 @@ func TestWhatIsPermittedAtAGlance(t *testing.T) {
 	read := h.judge(h.file("standard", policy.FileRead, "a"))
 	forged := read
 	forged.Decision.Reason += "!"
+	bare := read
+	bare.Seal = nil
 	unknown := h.file("standard", "moon.land", "")
 	asked := h.file("standard", policy.FileRead, "docs/a")
 	asked.Bundle = h.bundle("preset: standard\nask: {paths: ['docs/**']}\n", false).Hash
@@ -32,6 +34,7 @@ func TestWhatIsPermittedAtAGlance(t *testing.T) {
 	}{
 		"reading":                     {read, ""},
 		"a ruling that was changed":   {forged, policy.ErrPermitMismatch.Code},
+		"a ruling without a seal":     {bare, policy.ErrPermitMismatch.Code},
 		"what writes":                 {h.judge(h.file("standard", policy.FileCreate, "a")), "intent_missing"},
 		"a command":                   {h.judge(h.shell("standard", "ls")), "intent_missing"},
 		"no action":                   {h.judge(unknown), "intent_missing"},

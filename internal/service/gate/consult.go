@@ -76,12 +76,11 @@ func (c *consideration) environment(r *command.Reading) {
 }
 
 // attached doubts shells and interpreters that take what they run from an input which comes while they run: nobody reads that. (A shell
-// without a script is doubted whether or not it has such an input.) No standing approval covers a command with such an input.
+// without a script is doubted whether or not it has such an input.)
 func (c *consideration) attached(r *command.Reading) {
 	if c.ruling.Action.Attach == "" {
 		return
 	}
-	r.Exact = false
 	for _, one := range r.Commands {
 		if one.Has(policy.TraitInterpreter) && (slices.Contains(r.Unsealed, command.InputOf+one.Name) || command.Interactive(one)) {
 			r.Doubts = append(r.Doubts, command.Doubt{Trait: policy.TraitUnresolved, What: "what is typed into " + one.Name + " while it runs"})

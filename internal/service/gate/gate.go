@@ -98,11 +98,7 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 	}
 	e := policy.Explanation{Decision: c.ruling.Decision, Request: c.ruling.Canonical, Parts: c.parts, Limits: c.ruling.Limits,
 		PathRules: c.ruling.Limits.PathRules()}
-	if c.ruling.Canonical != nil {
-		if shown, err := policy.Render(c.ruling.Canonical); err == nil {
-			e.Shown = shown
-		}
-	}
+	e.Shown, _ = policy.Render(c.ruling.Canonical) // empty for one that cannot be shown in full
 	return e, nil
 }
 

@@ -31,8 +31,15 @@ func TestEveryOperationIsATool(t *testing.T) {
 			t.Errorf("an operation of the effect %q without a row: tool %q, bound %t", effect, name, bound)
 		}
 	}
-	if _, bound := toolOf(policy.Action{Type: policy.RunContinue, Operation: "op-1"}, policy.Kind{SideEffect: policy.Control}); bound {
-		t.Error("going on with an operation counts as a tool")
+	for _, typ := range []string{policy.RunContinue, policy.SpaceDiff, policy.FileList, policy.NodeRemove} {
+		kind, known := policy.KindOf(typ)
+		if name, bound := toolOf(policy.Action{Type: typ, Operation: "op-1"}, kind); !known || bound {
+			t.Errorf("an operation's %s counts as the tool %q (known: %t)", typ, name, known)
+		}
+	}
+	call, _ := policy.KindOf(policy.ToolCall)
+	if name, bound := toolOf(policy.Action{Type: policy.ToolCall, Operation: "op-1", Tool: "saw"}, call); !bound || name != "saw" {
+		t.Errorf("an operation that calls a tool: tool %q, bound %t", name, bound)
 	}
 }
 

@@ -16,10 +16,7 @@ import (
 
 // toolName returns the one name of a tool: an operation is called the same with and without the prefix.
 func toolName(name string) string {
-	bare, ok := strings.CutPrefix(name, run.ToolPrefix)
-	if !ok {
-		return name
-	}
+	bare := strings.TrimPrefix(name, run.ToolPrefix)
 	if _, ok := run.SpecOf(bare); ok {
 		return bare
 	}
@@ -46,8 +43,8 @@ type listed struct {
 }
 
 // tools returns the list of tools that holds in a room: the room's own, or the inherited list of the workspace, or nil if neither is set.
-// It also returns the versions of the documents with these lists. An action without a room has the inherited list; otherwise leaving the
-// room out would bypass the list.
+// It also returns the version of the document with this list, and 0 for the other one. An action without a room has the inherited list;
+// otherwise leaving the room out would bypass the list.
 func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]string, own, inherited uint64, err error) {
 	var doc listed
 	if r != "" {
@@ -62,7 +59,7 @@ func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]s
 	if errors.Is(err, projection.ErrNotFound) {
 		err = nil
 	}
-	return doc.Context.Tools, own, inherited, err
+	return doc.Context.Tools, 0, inherited, err
 }
 
 // tool refuses a tool that the room's list does not name, for every principal and whatever policy says. A person who sends or fetches files

@@ -73,6 +73,7 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 	idempotent := policy.Action{Type: policy.APICallIdempotent, Workspace: ws, Room: room, Principal: h.agent, Tool: "saw",
 		Target: "example.com"}
 	actions := map[string]policy.Action{
+		"owner's saw": by(h.owner, h.call("saw")), "owner's operation": by(h.owner, h.file("standard", policy.FileCreate, "a.txt")),
 		"saw": h.call("saw"), "drill": h.call("drill"), "none named": h.call(""), "space.shell": h.call("space.shell"),
 		"space.saw": h.call("space.saw"),
 		"shell":     h.shell("standard", "ls"), "owner's shell": by(h.owner, h.shell("standard", "ls")), "createFile": h.file("standard",
@@ -88,17 +89,18 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 	}{
 		{"unset", func() {}, nil},
 		{"inherited", func() { h.everyRoomLists("saw", "readFile") }, []string{
-			"drill", "none named", "space.shell", "space.saw", "shell", "owner's shell", "createFile", "an agent's upload",
+			"drill", "none named", "space.shell", "space.saw", "shell", "owner's shell", "createFile", "an agent's upload", "owner's operation",
 		}},
 		{"of the room", func() { h.roomLists("drill", "shell") }, []string{
-			"saw", "none named", "space.saw", "createFile", "readFile", "an agent's upload", "an agent's download", "outside",
+			"saw", "none named", "space.saw", "createFile", "readFile", "an agent's upload", "an agent's download", "outside", "owner's saw",
+			"owner's operation",
 		}},
 		{"as an engine names it", func() {
 			h.roomLists("saw", "space.shell", "space.saw", "createFile", "readFile")
 		}, []string{"drill", "none named"}},
 		{"empty", func() { h.roomLists() }, []string{
 			"saw", "drill", "none named", "space.shell", "space.saw", "shell", "owner's shell", "createFile", "readFile", "an agent's upload",
-			"an agent's download", "outside",
+			"an agent's download", "outside", "owner's saw", "owner's operation",
 		}},
 		{"inherited again", func() {
 			h.lists(rooms.EventUpdated, rooms.EntityType, string(room), nil)
@@ -106,7 +108,7 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 		}, []string{
 			"saw", "none named", "space.shell", "space.saw", "shell", "owner's shell", "createFile", "readFile", "an agent's upload",
 			"an agent's download",
-			"elsewhere", "nowhere", "outside",
+			"elsewhere", "nowhere", "outside", "owner's saw", "owner's operation",
 		}},
 	} {
 		c.set()
@@ -120,6 +122,26 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 				(d.Reason == "" || d.Suggestion == "") {
 				t.Errorf("%s: %s: got %+v, want refused: %t", c.name, name, d, want[name])
 			}
+		}
+	}
+}
+
+// The reason of a refusal says whether the list is empty, names other tools, or finds no tool named.
+func TestWhyAToolIsNotAllowed(t *testing.T) {
+	h := build(t, nil)
+	for _, c := range []struct {
+		list []string
+		tool string
+		want string
+	}{
+		{nil, "saw", "the room's list of allowed tools is empty, so that none may be used"},
+		{nil, "", "the room's list of allowed tools is empty, so that none may be used"},
+		{[]string{"drill"}, "saw", "the room's list of allowed tools does not name saw"},
+		{[]string{"drill"}, "", "the room has a list of allowed tools, and no tool is named"},
+	} {
+		h.roomLists(c.list...)
+		if d := h.judge(h.call(c.tool)).Decision; d.ReasonCode != policy.ReasonToolNotAllowed || d.Reason != c.want {
+			t.Errorf("the tool %q beside the list %v: got %s, %q, want %q", c.tool, c.list, d.ReasonCode, d.Reason, c.want)
 		}
 	}
 }

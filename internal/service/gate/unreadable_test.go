@@ -3,6 +3,8 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +99,15 @@ func TestNothingIsDecidedOverAStoreThatCannotBeRead(t *testing.T) {
 				return err
 			}
 		}},
+		{"an explanation", 2, 0, func(h *house) func() error {
+			return func() error {
+				e, err := h.Explain(ctx, h.shell("standard", "ls"), nil)
+				if err != nil && !reflect.DeepEqual(e, policy.Explanation{}) {
+					t.Errorf("an explanation that failed says %+v", e)
+				}
+				return err
+			}
+		}},
 		{"the revocation of a key of an owner", 3, 0, func(h *house) func() error {
 			var last id.Key
 			for _, name := range []string{"one", "two"} {
@@ -149,6 +160,15 @@ func TestWhatARulingSays(t *testing.T) {
 		Request: []byte(`{"n":9007199254740993}`)}
 	if d := h.judge(inexact).Decision; d.Outcome != policy.Deny || d.ReasonCode == "" || d.Reason == "" || !d.Action.IsZero() {
 		t.Errorf("without canonical bytes: got %+v", d)
+	}
+	refusals := h.count(policy.DeniedType)
+	client := policy.Client{Gate: h.Gate, Append: h.log.Append}
+	if _, err := client.Allow(ctx, h.origin(h.agent), inexact); !errors.Is(err, policy.ErrInexact) ||
+		!strings.Contains(err.Error(), "9007199254740993") || h.count(policy.DeniedType) != refusals+1 {
+		t.Errorf("without canonical bytes: got %v and %d refusals, want one that names the number", err, h.count(policy.DeniedType)-refusals)
+	}
+	if e, err := h.Explain(ctx, inexact, nil); err != nil || e.Request != nil || e.Shown != "" || e.Decision.ReasonCode != policy.ErrInexact.Code {
+		t.Errorf("an explanation without canonical bytes: got %+v, %v", e, err)
 	}
 	trial, err := h.Bundles.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
 	if err != nil {

@@ -162,14 +162,14 @@ var endCases = []testCase{
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		// The second command gets the first one's stdout through /proc and keeps it; the first ends all the same.
-		keeper := h.start(t, t.Context(), s, Shell(spec.ID,
+		whoKeeps := h.start(t, t.Context(), s, Shell(spec.ID,
 			"echo up; while [ ! -s pid ]; do sleep 0.01; done; exec 9>/proc/$(cat pid)/fd/1; touch have; while [ ! -e go ]; do sleep 0.01; done"))
 		r := h.Exec(t, s, Shell(spec.ID, "echo $$ >pid.new; mv pid.new pid; while [ ! -e have ]; do sleep 0.01; done; echo mine"))
 		if r.Stdout != "mine\n" || r.Code != 0 {
 			t.Errorf("got %+v", r)
 		}
 		h.Exec(t, s, Shell(spec.ID, "touch go"))
-		if _, err := keeper(); err != nil {
+		if _, err := whoKeeps(); err != nil {
 			t.Error(err)
 		}
 	}},

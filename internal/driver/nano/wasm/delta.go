@@ -66,8 +66,8 @@ func addChanges(spans []span, at uint64, page, old []byte) []span {
 	return spans
 }
 
-// take copies parts of a memory, all at once.
-func (d *Delta) take(memory []byte, spans []span) {
+// copySpans copies parts of a memory, all at once.
+func (d *Delta) copySpans(memory []byte, spans []span) {
 	size := uint64(0)
 	for _, s := range spans {
 		size += s.to - s.from
@@ -122,7 +122,7 @@ func (in *Instance) Freeze() (Delta, error) {
 			spans = addChanges(spans, uint64(at), memory[at:at+pieceSize], old)
 		}
 	}
-	d.take(memory, spans)
+	d.copySpans(memory, spans)
 	return d, nil
 }
 

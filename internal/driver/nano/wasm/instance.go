@@ -202,7 +202,7 @@ func (in *Instance) enter(ctx context.Context, f api.Function, stack []uint64) e
 		in.depth.Set(uint64(in.image.code.Depth))
 	}
 	in.running++
-	in.take()
+	in.drawGas()
 	err := f.CallWithStack(&callContext{Context: ctx, in: in}, stack)
 	in.giveBack()
 	in.running--
@@ -225,8 +225,8 @@ func (in *Instance) enter(ctx context.Context, f api.Function, stack []uint64) e
 	return typed(err)
 }
 
-// take takes a slice of gas for the guest, if there is any: an account that is empty stops the guest only when it uses more.
-func (in *Instance) take() {
+// drawGas takes a slice of gas for the guest, if there is any: an account that is empty stops the guest only when it uses more.
+func (in *Instance) drawGas() {
 	got := int64(0)
 	if in.account.Stopped() == nil {
 		if want := min(in.engine.o.Slice, in.account.Limits().Gas-in.account.Used()); want > 0 {
@@ -272,7 +272,7 @@ func (in *Instance) host(call func(*Instance, []uint64), stack []uint64) {
 	in.giveBack()
 	defer in.caught()
 	call(in, stack)
-	in.take()
+	in.drawGas()
 }
 
 // caught keeps what a host function throws. A defect of Go's own goes on, so that its trace is not lost.

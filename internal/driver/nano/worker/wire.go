@@ -2,7 +2,7 @@
 // daemon.
 //
 // An execution is an order; while it runs, the worker asks for the files that it touches and tells what is printed; at its end it tells
-// what has changed in the files. Frames of a worker are hostile input: they are bounded, and every path in them is followed by the keeper
+// what has changed in the files. Frames of a worker are hostile input: they are bounded, and every path in them is followed by the pool
 // of the files, not believed.
 package worker
 

@@ -5,12 +5,16 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Read reads the command of a shell action, as the gate judges it and as an approval covers it.
-func Read(a policy.Action) (command.Reading, error) {
+// Read reads the command of a shell action, as the gate judges it and as an approval covers it. A command that gets input while it runs is
+// not exact, so that no standing approval covers it: nobody knows the input.
+func Read(a policy.Action) (reading command.Reading, err error) {
 	if len(a.Argv) == 0 {
-		return command.ReadScript(a.Command, command.Bash, a.Cwd)
+		reading, err = command.ReadScript(a.Command, command.Bash, a.Cwd)
+	} else {
+		reading, err = command.ReadArgv(a.Argv, a.Cwd)
 	}
-	return command.ReadArgv(a.Argv, a.Cwd)
+	reading.Exact = reading.Exact && a.Attach == ""
+	return reading, err
 }
 
 // wordsOf returns the words of an action that is one command which a standing approval may cover.

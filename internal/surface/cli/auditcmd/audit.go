@@ -32,8 +32,8 @@ func auditVerify(i *cmdline.Invocation) *cobra.Command {
 			"the\n" +
 			"last checkpoint that was signed. Of snapshots it reads as much as --snapshots says, and it says what it left out. It names the first " +
 			"event that was changed, dropped or moved. Only a checkpoint that lies elsewhere can show that the data directory\n" +
-			"as a whole was set back: name its keeper with --against. It reads the data directory itself and needs no daemon; with --url or\n" +
-			"AGENTBOX_URL it asks that daemon instead. It exits with 1 when the log is not intact, and with 10\n" +
+			"as a whole was set back: name a witness that keeps one with --against. It reads the data directory itself and needs no\n" +
+			"daemon; with --url or AGENTBOX_URL it asks that daemon instead. It exits with 1 when the log is not intact, and with 10\n" +
 			"when it found nothing wrong but could not check everything, for instance because keys are missing.",
 		Example: "  agentbox audit verify\n  agentbox audit verify --public-key agentbox.pub --against /media/stick",
 	}

@@ -51,7 +51,7 @@ func (l *looking) compare(ctx context.Context) error {
 		return err
 	}
 	defer top.Close()
-	dir, err := l.stand(top)
+	dir, err := l.openTop(top)
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,8 @@ func (l *looking) compare(ctx context.Context) error {
 	return nil
 }
 
-// stand opens the watched folder; nil where it is another one now, or none.
-func (l *looking) stand(top *beneath.Folder) (*beneath.Folder, error) {
+// openTop opens the watched folder; nil where it is another one now, or none.
+func (l *looking) openTop(top *beneath.Folder) (*beneath.Folder, error) {
 	var st beneath.Stat
 	var dir *beneath.Folder
 	var err error
