@@ -53,7 +53,7 @@ var floors = []arch.Floor{
 		Name: "a service", Packages: []string{"internal/service/**"}, Own: true, Depth: 3,
 		Imports: []string{"internal/domain/*", "internal/kernel/*", "internal/command"},
 		ThirdParty: []string{"mvdan.cc/sh/v3/**", "go.yaml.in/yaml/v3", "golang.org/x/mod/sumdb/**", "golang.org/x/crypto/scrypt",
-			"go.opentelemetry.io/**"},
+			"go.opentelemetry.io/**", "github.com/JohannesKaufmann/html-to-markdown/v2/**", "golang.org/x/net/html/**"},
 		Refused: []string{"os", "os/**", "net", "net/http", "net/http/**", "syscall", "plugin", "unsafe", "database/**", "log"},
 	},
 	{Name: "the list of documents", Packages: []string{"internal/documents"}, Imports: []string{"internal/service/*", "internal/kernel/*"}},

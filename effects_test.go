@@ -34,6 +34,7 @@ var effects = arch.Effects{
 		"github.com/prometheus/client_golang/**",                               // counts in memory, and reads the figures of its own process
 		"google.golang.org/protobuf/**", "github.com/bufbuild/protocompile/**", // it compiles definitions that are part of the program
 		"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
+		"github.com/JohannesKaufmann/html-to-markdown/v2/**", "github.com/JohannesKaufmann/dom", "golang.org/x/net/html/**",
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
 	},
 

@@ -31,7 +31,7 @@ import (
 func (a *App) workOnAgents(ctx context.Context) error {
 	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{}}
 	loop := &agents.Loop{
-		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: offeredTools,
+		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: offeredTools, Prepare: tools.Prepare,
 		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error) {
 			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Locked, err
@@ -232,24 +232,6 @@ func (d *agentDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, name s
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
 	return errand.Verdict{Call: made.ID, Permit: d.a.Engines.Permits.OfCall(w.Workspace, made)}, err
-}
-
-// Result implements agents.Records.
-func (d *agentDesk) Result(ctx context.Context, w errand.Work, child id.Run) (tool.Result, error) {
-	doc, err := d.a.Runs.History.Find(ctx, w.Workspace, child)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	told, err := d.a.Runs.History.Events(ctx, doc)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	for _, e := range told.Events {
-		if e.Type != run.ResApprovalRequired {
-			return tools.Tell(e), nil
-		}
-	}
-	return tool.Result{Text: "failed: the call ended as " + string(doc.Status) + ", without a result"}, nil
 }
 
 // Origin implements agents.Records.

@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
+	"agentbox/internal/driver/fetch"
 	"agentbox/internal/driver/fts"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/nano"
@@ -48,6 +49,7 @@ import (
 	"agentbox/internal/service/search"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/transfer"
+	"agentbox/internal/service/webpages"
 	"agentbox/internal/service/workspaces"
 	"agentbox/internal/surface/httpapi"
 )
@@ -89,6 +91,7 @@ type App struct {
 	Labels     *labels.Service
 	Blueprints *blueprints.Service
 	Models     *models.Service
+	Pages      *webpages.Service
 	Signer     *audit.Signer
 	Prover     *audit.Prover
 	Nodes      *nodes.Service
@@ -325,6 +328,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	}
 	a.Workspaces = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Identity.Owner,
 		IssueKey: a.Identity.IssueKey})
+	a.Pages = webpages.New(webpages.Parts{Gate: asked, Append: a.counted.Append, Client: fetch.New("agentbox/"+Version, nil), Clock: a.clock})
 	a.Rooms = rooms.New(rooms.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
 	if a.together.member != nil {
 		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Ownership.Mine, a.Spaces.Ownership.Mine, a.together.leads.Load

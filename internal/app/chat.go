@@ -58,8 +58,8 @@ func (d *agentDesk) earlier(ctx context.Context, ws id.Workspace, r id.Run) (age
 	return e, nil
 }
 
-// Operate implements agents.Records. People who watch the run see the operation, its question and its result.
-func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
+// inSpace executes an operation in the agent's space. People who watch the run see the operation, its question and its result.
+func (d *agentDesk) inSpace(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
 	error) {
 	message, err := run.ParseOperations([]json.RawMessage{operation})
 	if err != nil {

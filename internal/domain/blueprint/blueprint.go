@@ -162,7 +162,8 @@ func (b Blueprint) Effective() Blueprint {
 		b.Space.Tier = "auto"
 	}
 	if b.Tools.Classes == nil && b.Tools.Allow == nil && b.Tools.MCP == nil {
-		b.Tools.Classes = []string{string(policy.Pure), string(policy.Read), string(policy.Filesystem), string(policy.Process)}
+		b.Tools.Classes = []string{string(policy.Pure), string(policy.Read), string(policy.Filesystem), string(policy.Process),
+			string(policy.Record)}
 	}
 	set(&b.Limits.Steps, DefaultSteps)
 	set(&b.Limits.Seconds, DefaultSeconds)

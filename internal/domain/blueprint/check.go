@@ -111,9 +111,13 @@ func (b Blueprint) together() []Problem {
 		wrong(slices.Contains(b.Tools.Allow, name), "tools.deny["+strconv.Itoa(i)+"]", "is allowed and denied; leave it in one of them")
 	}
 	for i, host := range b.Space.Network.Allow {
-		wrong(policy.Host(strings.TrimPrefix(host, "*.")) == policy.Unreadable, "space.network.allow_domains["+strconv.Itoa(i)+"]",
-			"must be a host such as example.com, or *.example.com for every host below it")
+		bare := strings.TrimPrefix(host, "*.")
+		wrong(policy.Host(bare) != bare && !policy.IsEndpoint(host), "space.network.allow_domains["+strconv.Itoa(i)+"]",
+			"must be a host such as example.com in small letters, *.example.com for every host below it, or localhost:8080 for one port, also of "+
+				"the own network")
 	}
+	wrong(len(b.Space.Packages) > 0, "space.packages",
+		"is not supported: spaces install no packages. Leave it out, and let the agent use what its tier has (agentbox runtimes)")
 	for name := range b.Pins.Models {
 		wrong(!slices.Contains(values(b.Models), name), "pins.models."+name, "pins a model that the blueprint does not use")
 	}

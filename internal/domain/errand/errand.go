@@ -98,6 +98,12 @@ type Outcome struct {
 	OK     bool   `json:"success"`
 	Code   string `json:"reason_code,omitempty"` // why it was refused
 	Reason string `json:"reason,omitempty"`      // the same for people
+
+	// Of a call that the daemon has made itself: what the model is told, here or, if it is long, in an artifact; and what to do instead of a
+	// call that was refused.
+	Text     string      `json:"text,omitempty"`
+	Artifact id.Artifact `json:"artifact_id,omitempty"`
+	Instead  string      `json:"instead,omitempty"`
 }
 
 // Refused is the status of an operation that the gate has refused.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -13,6 +14,13 @@ const Unreadable = "?"
 func Host(target string) string {
 	_, name, _ := hostOf(target)
 	return name
+}
+
+// IsEndpoint reports whether a text is a host with a port, as localhost:8080, in the one form in which a URL that was cleaned has it.
+func IsEndpoint(text string) bool {
+	name, port, ok := strings.Cut(text, ":")
+	n, err := strconv.Atoi(port)
+	return ok && name != Unreadable && name != "" && Host(name) == name && err == nil && n > 0 && n < 1<<16 && strconv.Itoa(n) == port
 }
 
 // place returns the destination of a target without the path: its scheme, host and port as the target writes them; "" if it has no readable

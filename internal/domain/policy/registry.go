@@ -143,7 +143,9 @@ const (
 	RunContinue   = "run.continue"  // go on after an operation whose outcome a crash hid
 	ContentSweep  = "content.sweep" // remove content that nothing names, and snapshots beyond those that are kept
 	ExternalWrite = "external.write"
-	AuditRedact   = "audit.redact" // destroy the data of events for good
+	HTTPFetch     = "http.fetch"         // get a page of the web, at a public address
+	HTTPPrivate   = "http.fetch.private" // get a page at an address of the own network or of this machine
+	AuditRedact   = "audit.redact"       // destroy the data of events for good
 
 	WorkspaceImport    = "workspace.import" // take a workspace of another installation into this one
 	WorkspaceCreate    = "workspace.create"
@@ -314,6 +316,14 @@ var table = []Kind{
 		Rules: RulesControl,
 	},
 	hosted(risky(ExternalWrite, "write to the outside world", HighCost)),
+	{
+		Type: HTTPFetch, Title: "fetch from the web", SideEffect: Network, Zone: event.Supervised, Idempotent: true, Cost: LowCost,
+		Rules: RulesHosts, Impact: "Sends the address with everything in it to its host. What was sent cannot be taken back.",
+	},
+	{
+		Type: HTTPPrivate, Title: "fetch from the own network", SideEffect: Network, Zone: event.Supervised, Idempotent: true, Cost: LowCost,
+		Rules: RulesHosts, Impact: "Asks a machine of the own network, or this one, as the daemon reaches it.",
+	},
 	{Type: AuditRedact, Title: "redact events", SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Rules: RulesOwn},
 
 	{

@@ -50,7 +50,8 @@ func TestEveryActionTypeHasACompleteRow(t *testing.T) {
 		if k.Title == "" || k.SideEffect == "" || k.Zone == "" {
 			t.Errorf("%s: title %q, side effect %q, zone %q", k.Type, k.Title, k.SideEffect, k.Zone)
 		}
-		model := k.SideEffect == policy.Network && !k.Outside // done here, to an endpoint of the catalogue
+		fetches := k.Type == policy.HTTPFetch || k.Type == policy.HTTPPrivate
+		model := k.SideEffect == policy.Network && !k.Outside && !fetches // done here, to an endpoint of the catalogue
 		role := k.SideEffect == policy.Record || k.Outside || model
 		if role != (k.Role != "") {
 			t.Errorf("%s: the least role of a person is %q", k.Type, k.Role)
@@ -62,6 +63,9 @@ func TestEveryActionTypeHasACompleteRow(t *testing.T) {
 		}[k.SideEffect]
 		if model != (k.Type == policy.ModelCall) {
 			t.Errorf("%s leaves the machine from within", k.Type)
+		}
+		if fetches {
+			want = []policy.Rules{policy.RulesHosts}
 		}
 		if k.Outside {
 			want = []policy.Rules{policy.RulesRole, policy.RulesHosts}

@@ -142,28 +142,29 @@ func (s *session) operation(call model.Call) (json.RawMessage, string) {
 	if t.Name == readResult {
 		return nil, ""
 	}
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, "not made: " + err.Error()
-	}
-	fields["type"], fields["id"] = json.RawMessage(`"`+t.Name+`"`), json.RawMessage(`"call"`)
-	operation, err := json.Marshal(fields)
-	if err == nil {
-		_, err = run.ParseOperations([]json.RawMessage{operation})
-	}
+	operation, err := s.Prepare(t.Name, raw)
 	if err != nil {
 		return nil, fmt.Sprintf("not made: the arguments of %s are wrong: %v", t.Name, err)
 	}
 	return operation, ""
 }
 
+// gateName is the name by which the gate, and the list of tools of a room, know a tool: an operation has the prefix of operations, and the
+// loop's own tool one of its own.
+func gateName(name string) string {
+	if name == readResult {
+		return "agent." + readResult
+	}
+	if _, operation := run.SpecOf(name); operation {
+		return run.ToolPrefix + name
+	}
+	return name
+}
+
 // invoke asks the gate about a call, for as long as a person has not answered. The text is the refusal of a call that may not be made.
 func (s *session) invoke(ctx context.Context, call model.Call, index int, p *errand.Progress) (permit, refused string, err error) {
 	at := errand.TurnCall{Index: index, Call: call.ID, Arguments: event.DigestOf([]byte(call.Arguments))}
-	name := "space." + call.Name
-	if call.Name == readResult {
-		name = "agent." + readResult
-	}
+	name := gateName(call.Name)
 	for said := ""; p.Call == ""; {
 		var v errand.Verdict
 		if err := s.patiently(ctx, func() (err error) { v, err = s.Records.Invoke(ctx, s.w, s.step, name, at); return err }); err != nil {
@@ -192,12 +193,12 @@ func (s *session) conclude(ctx context.Context, p errand.Progress, permit string
 
 // told returns what the model learns of a call that was made.
 func (s *session) told(ctx context.Context, call model.Call, o errand.Outcome) (model.Result, error) {
-	if o.Child == "" {
-		refusal := tool.Refusal{Tool: call.Name, Rule: o.Code, Reason: o.Reason}
+	if o.Child == "" && o.Text == "" && o.Artifact == "" {
+		refusal := tool.Refusal{Tool: call.Name, Rule: o.Code, Reason: o.Reason, Instead: o.Instead}
 		return model.Result{ID: call.ID, Failed: true, Text: refusal.Text()}, nil
 	}
 	var said tool.Result
-	if err := s.patiently(ctx, func() (err error) { said, err = s.Records.Result(ctx, s.w, o.Child); return err }); err != nil {
+	if err := s.patiently(ctx, func() (err error) { said, err = s.Records.Result(ctx, s.w, o); return err }); err != nil {
 		return model.Result{}, err
 	}
 	return model.Result{ID: call.ID, Failed: !said.OK, Text: said.Text}, nil

@@ -30,11 +30,11 @@ type Records interface {
 	Turn(ctx context.Context, w errand.Work, t errand.Turn) (id.Step, error)
 	// Invoke asks the gate about a call of a tool, and records it if it may be made.
 	Invoke(ctx context.Context, w errand.Work, s id.Step, tool string, c errand.TurnCall) (errand.Verdict, error)
-	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it returns
-	// what came of it.
+	// Operate does what Prepare returned for a call: it executes an operation in the space, or the daemon does it itself. It returns when that
+	// has ended. Of a call that was executed before it returns what came of it.
 	Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error)
-	// Result returns what came of the one operation of a run in a space, as a model reads it.
-	Result(ctx context.Context, w errand.Work, child id.Run) (tool.Result, error)
+	// Result returns what came of a call that was made, as a model reads it.
+	Result(ctx context.Context, w errand.Work, o errand.Outcome) (tool.Result, error)
 	// Conclude records what came of a call. The permit is that of its verdict, "" for one that was asked about under an earlier claim.
 	Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error
 	// Origin returns in whose name the run asks models.
@@ -54,6 +54,8 @@ type Loop struct {
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
 	// Earlier returns the record of a run that has ended; nil where no run goes on the conversation of another.
 	Earlier func(ctx context.Context, ws id.Workspace, r id.Run) (Earlier, error)
+	// Prepare checks the arguments of a call of a tool, and returns what Operate is given.
+	Prepare func(name string, arguments json.RawMessage) (json.RawMessage, error)
 	// Pins returns the content hashes of everything that a blueprint refers to, as it is now; nil where the daemon lets pins float.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 }

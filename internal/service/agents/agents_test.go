@@ -127,8 +127,8 @@ func (w *world) Operate(_ context.Context, _ errand.Work, call id.ToolCall, _ id
 	return o, err
 }
 
-func (w *world) Result(_ context.Context, _ errand.Work, child id.Run) (r tool.Result, err error) {
-	err = w.do(func() { r = w.done[child] })
+func (w *world) Result(_ context.Context, _ errand.Work, o errand.Outcome) (r tool.Result, err error) {
+	err = w.do(func() { r = w.done[o.Child] })
 	return r, err
 }
 
@@ -169,7 +169,7 @@ func (w *world) Ask(_ context.Context, a model.Ask) (reply model.Reply, err erro
 // perform works on the run as one daemon does.
 func perform(t *testing.T, w *world, def blueprint.Blueprint) (errand.Result, error) {
 	t.Helper()
-	l := &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler),
+	l := &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: tools.Prepare,
 		Read: func(context.Context, id.Workspace, string, int) (blueprint.Blueprint, event.Digest, error) {
 			return def, event.DigestOf([]byte("locked")), nil
 		},
@@ -217,7 +217,7 @@ func world5() *world {
 func TestKilledAtEveryPoint(t *testing.T) {
 	whole := world5()
 	want, err := perform(t, whole, blueprint.Blueprint{})
-	if err != nil || want.Failure != "" || want.Summary != "Three." || len(whole.effects) != 5 || whole.billed != 5 {
+	if err != nil || want.Failure != "" || want.Summary != "Three." || len(whole.effects) != 4 || whole.billed != 5 {
 		t.Fatalf("got %+v, %v, %d effects, %d answers", want, err, len(whole.effects), whole.billed)
 	}
 	if whole.asked < 40 {
@@ -299,7 +299,7 @@ func TestWhatDiffersEndsTheRun(t *testing.T) {
 		if _, err := perform(t, w, blueprint.Blueprint{}); err != nil {
 			t.Fatal(err)
 		}
-		l := &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler),
+		l := &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: tools.Prepare,
 			Read: func(_ context.Context, _ id.Workspace, name string, _ int) (blueprint.Blueprint, event.Digest, error) {
 				if name == "gone" {
 					return blueprint.Blueprint{}, event.Digest{}, blueprint.ErrNotFound
@@ -330,7 +330,7 @@ func (forgetful) Past(context.Context, errand.Work) (map[int]errand.PastTurn, er
 // TestARedactedRecordEndsTheRun: what is not known is not done again.
 func TestARedactedRecordEndsTheRun(t *testing.T) {
 	w := world5()
-	l := &agents.Loop{Records: forgetful{w}, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler),
+	l := &agents.Loop{Records: forgetful{w}, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: tools.Prepare,
 		Read: func(context.Context, id.Workspace, string, int) (blueprint.Blueprint, event.Digest, error) {
 			return blueprint.Blueprint{}, event.DigestOf([]byte("locked")), nil
 		},
@@ -362,7 +362,7 @@ func TestAModelThatFails(t *testing.T) {
 		"refused":  {fault.New(fault.Denied, "policy_denied", "no"), "policy_denied"},
 	} {
 		w := world5()
-		l := &agents.Loop{Records: w, Models: failing{c.err}, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler),
+		l := &agents.Loop{Records: w, Models: failing{c.err}, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: tools.Prepare,
 			Read: func(context.Context, id.Workspace, string, int) (blueprint.Blueprint, event.Digest, error) {
 				return blueprint.Blueprint{}, event.DigestOf([]byte("locked")), nil
 			},

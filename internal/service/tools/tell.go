@@ -8,8 +8,9 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// Tell returns the result of an operation as a model reads it.
-func Tell(r run.Result) tool.Result {
+// Tell returns the result of an operation as a model reads it. Shown returns the text of a value that was shown beside the output, and
+// false for one that is no short text: the model is told only of what kind that is.
+func Tell(r run.Result, shown func(run.Display) (string, bool)) tool.Result {
 	switch r.Type {
 	case run.ResPolicyDenied:
 		refusal := tool.Refusal{Tool: r.OperationType, Rule: r.ReasonCode, Reason: r.Reason, Instead: r.Suggestion}
@@ -23,11 +24,11 @@ func Tell(r run.Result) tool.Result {
 		}
 		return tool.Result{Text: text}
 	}
-	return tool.Result{OK: r.OK(), Text: said(r)}
+	return tool.Result{OK: r.OK(), Text: said(r, shown)}
 }
 
 // said returns what came of an operation that was executed.
-func said(r run.Result) string {
+func said(r run.Result, shown func(run.Display) (string, bool)) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	if r.ExitCode != nil {
@@ -65,6 +66,21 @@ func said(r run.Result) string {
 	}
 	stream("stdout", r.Stdout)
 	stream("stderr", r.Stderr)
+	for i, d := range r.Displays {
+		if d.Media == "text/plain" {
+			if text, ok := shown(d); ok {
+				if r.Stdout == nil || !strings.Contains(*r.Stdout, strings.TrimSpace(text)) { // the value of a cell is printed too
+					stream("value", &text)
+				}
+				continue
+			}
+		}
+		if i > 0 && r.Displays[i-1].Value == d.Value {
+			line("the same value as %s", form(d))
+		} else {
+			line("shown: %s", form(d))
+		}
+	}
 	switch {
 	case b.Len() > 0:
 		return b.String()
@@ -72,4 +88,16 @@ func said(r run.Result) string {
 		return "done"
 	}
 	return "failed"
+}
+
+// form describes what a display holds. The artifact is not named, because its id differs in every run.
+func form(d run.Display) string {
+	text := fmt.Sprintf("%s, %d bytes", d.Media, d.Size)
+	switch {
+	case d.Width > 0:
+		text += fmt.Sprintf(", %d x %d pixels", d.Width, d.Height)
+	case d.Rows > 0:
+		text += fmt.Sprintf(", %d rows and %d columns", d.Rows, d.Columns)
+	}
+	return text
 }

@@ -3,22 +3,41 @@ package tools
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/tool"
 )
 
-// Builtin returns the tools that come with the program, in the order of their table.
+// Builtin returns the tools that come with the program, in the order of their table: the operations of the protocol, then the daemon's
+// own. A tool of the daemon that has the name of an operation stands in its place.
 func Builtin() []tool.Tool {
 	var out []tool.Tool
 	for _, spec := range run.Specs() {
+		if Own(spec.Type) {
+			continue
+		}
 		out = append(out, tool.Tool{
-			Name: spec.Type, Title: spec.Title, Description: spec.Tool, Input: schema(spec), Effect: spec.Effect(), Source: tool.Builtin,
+			Name: spec.Type, Title: spec.Title, Description: spec.Tool, Input: schema(spec), Output: told, Effect: spec.Effect(),
+			Source: tool.Builtin,
+		})
+	}
+	for _, o := range owned {
+		out = append(out, tool.Tool{
+			Name: o.name, Title: o.title, Description: o.description, Input: json.RawMessage(o.schema), Output: told, Effect: o.effect,
+			Source: tool.Builtin,
 		})
 	}
 	return out
 }
+
+// told is the output of every tool that comes with the program: a text.
+var told = json.RawMessage(`{"type": "string", "description": "what came of the call, in plain text"}`)
 
 // schema returns the JSON Schema of the operation's parameters.
 func schema(spec run.Spec) json.RawMessage {
@@ -46,4 +65,68 @@ func Offered(o tool.Offer) ([]tool.Tool, event.Digest, error) {
 	tools := o.From(Builtin())
 	hash, err := tool.HashOf(tools)
 	return tools, hash, err
+}
+
+// Prepare checks the arguments of a call, and returns what does it: an operation of the protocol, or an object of that form whose type is
+// the name of a tool of the daemon. An error is Invalid and says what is wrong.
+func Prepare(name string, arguments json.RawMessage) (json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(arguments, &fields); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "invalid_arguments", "the arguments are no JSON object")
+	}
+	if i := slices.IndexFunc(owned, func(o own) bool { return o.name == name }); i >= 0 {
+		if err := owned[i].check(arguments); err != nil {
+			return nil, err
+		}
+	}
+	fields["type"], fields["id"] = json.RawMessage(fmt.Sprintf("%q", name)), json.RawMessage(`"call"`)
+	task, err := json.Marshal(fields)
+	if err != nil || Own(name) {
+		return task, err
+	}
+	if err := fits(name, fields); err != nil {
+		return nil, err
+	}
+	_, err = run.ParseOperations([]json.RawMessage{task})
+	return task, err
+}
+
+// fits refuses fields that no model is offered, and the lack of one that an operation must have.
+func fits(name string, fields map[string]json.RawMessage) error {
+	spec, _ := run.SpecOf(name)
+	offered := []string{"type", "id"}
+	for _, f := range spec.Fields {
+		if f.Schema == "" {
+			continue
+		}
+		offered = append(offered, f.Name)
+		if _, sent := fields[f.Name]; f.Required && !sent {
+			return wrong("%s is missing", f.Name)
+		}
+	}
+	for _, sent := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(offered, sent) {
+			return wrong("there is no parameter %.100q; those of %s are %s", sent, name, strings.Join(offered[2:], ", "))
+		}
+	}
+	return nil
+}
+
+// Own reports whether the daemon itself does what the tool of a name is called for. The other tools are operations of the protocol.
+func Own(name string) bool {
+	return slices.ContainsFunc(owned, func(o own) bool { return o.name == name })
+}
+
+// strictly reads arguments and refuses unknown ones.
+func strictly(arguments json.RawMessage, into any) error {
+	dec := json.NewDecoder(strings.NewReader(string(arguments)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return fault.New(fault.Invalid, "invalid_arguments", "%v", err)
+	}
+	return nil
+}
+
+func wrong(format string, args ...any) error {
+	return fault.New(fault.Invalid, "invalid_arguments", format, args...)
 }

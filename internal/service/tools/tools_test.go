@@ -24,6 +24,9 @@ func TestEveryOperationIsATool(t *testing.T) {
 	}
 	background := []string{"stdin", "pty", "tag"}
 	for _, spec := range run.Specs() {
+		if tools.Own(spec.Type) {
+			continue
+		}
 		x, ok := byName[spec.Type]
 		if !ok {
 			t.Errorf("%s is no tool", spec.Type)
@@ -66,7 +69,11 @@ func TestTheSchemasAreSchemas(t *testing.T) {
 	good := map[string]string{
 		"message": `{"content": "hello"}`, "createFile": `{"path": "a", "content": "x", "overwrite": true}`, "readFile": `{"path": "a"}`,
 		"editFile": `{"path": "a", "edits": [{"oldContent": "x", "newContent": ""}]}`, "deleteFile": `{"path": "a"}`,
-		"shell": `{"command": "ls", "timeout": 1000, "env": {"A": "b"}}`,
+		"shell":      `{"command": "ls", "timeout": 1000, "env": {"A": "b"}}`,
+		"code":       `{"language": "python", "code": "1", "context": "main", "timeout": 1000}`,
+		"ask_person": `{"question": "why?"}`, "search": `{"words": "plan b", "limit": 5}`,
+		"http_fetch":       `{"url": "https://a.example/", "method": "HEAD", "raw": true}`,
+		"html_to_markdown": `{"html": "<p>a</p>", "base_url": "https://a.example/x"}`,
 	}
 	for _, x := range tools.Builtin() {
 		parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(string(x.Input)))
@@ -91,9 +98,15 @@ func TestTheSchemasAreSchemas(t *testing.T) {
 		if err := fits(good[x.Name]); err != nil {
 			t.Errorf("%s refuses %s: %v", x.Name, good[x.Name], err)
 		}
+		if _, err := tools.Prepare(x.Name, json.RawMessage(good[x.Name])); err != nil {
+			t.Errorf("%s is not prepared of %s: %v", x.Name, good[x.Name], err)
+		}
 		for _, bad := range []string{`{}`, `[]`, strings.Replace(good[x.Name], "{", `{"more": 1, `, 1)} {
 			if fits(bad) == nil {
 				t.Errorf("%s takes %s", x.Name, bad)
+			}
+			if _, err := tools.Prepare(x.Name, json.RawMessage(bad)); err == nil {
+				t.Errorf("%s is prepared of %s", x.Name, bad)
 			}
 		}
 	}

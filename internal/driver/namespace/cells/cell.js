@@ -201,11 +201,11 @@ let count = 0, written = null;
 
 /** Reports whether the file of the context is as this program has left it. */
 function stands() {
+  let now = null;
   try {
-    return written !== null && fs.readFileSync(FILE).equals(written);
-  } catch {
-    return written === null;
-  }
+    now = fs.readFileSync(FILE);
+  } catch { /* there is none */ }
+  return written === null || now === null ? now === written : now.equals(written);
 }
 
 /** Writes the file of the context, by which it is listed and deleted. */

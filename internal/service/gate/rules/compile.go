@@ -63,8 +63,8 @@ func entry(key, value string) error {
 			return fmt.Errorf("%q is not a path glob: relative, with * for anything", value)
 		}
 	case "domains":
-		if host, _ := domain(value); value != "*" && (host == policy.Unreadable || policy.Host(host) != host) {
-			return fmt.Errorf("%q is not a domain: a host in small letters without a port, *.host, or *", value)
+		if host, _ := domain(value); value != "*" && !policy.IsEndpoint(value) && (host == policy.Unreadable || policy.Host(host) != host) {
+			return fmt.Errorf("%q is not a domain: a host in small letters, *.host, or *; in allow also host:port", value)
 		}
 	case "actions", "delegated":
 		if _, ok := policy.KindOf(value); !ok && policy.Declarable(value) != nil {
@@ -252,7 +252,7 @@ func suggestion(answer string) string {
 }
 
 func (s Spec) domains(w *writer) {
-	const scope = `principal, action == Action::"external.write", resource`
+	const write = `principal, action == Action::"external.write", resource`
 	for _, a := range []struct {
 		answer, id string
 		list       []string
@@ -265,6 +265,7 @@ func (s Spec) domains(w *writer) {
 		var when []string
 		for _, d := range a.list {
 			switch host, sub := domain(d); {
+			case policy.IsEndpoint(d): // it is about what is fetched
 			case d == "*" && a.answer == "allow":
 				when = append(when, `context.host != "" && `+readable)
 			case d == "*":
@@ -279,15 +280,68 @@ func (s Spec) domains(w *writer) {
 		if len(when) > 0 && a.answer == "ask" && !slices.Contains(a.list, "*") {
 			when = append(when, unreadable)
 		}
-		if len(when) > 0 {
-			w.rule(a.answer, a.id, "", a.t, scope, strings.Join(when, " || "))
+		if len(when) == 0 {
+			continue
+		}
+		w.rule(a.answer, a.id, "", a.t, write, strings.Join(when, " || "))
+		switch {
+		case a.answer == "deny":
+			w.rule("deny", a.id+".fetch", "", a.t, anything, fetches+" && ("+strings.Join(when, " || ")+")")
+		case a.answer == "ask" && slices.ContainsFunc(s.Allow.Domains, policy.IsEndpoint):
+			// No answer of a person reaches a private address that the policy does not name.
+			w.rule("ask", a.id+".fetch", "", a.t, anything, `(action == Action::"http.fetch" || action == Action::"http.fetch.private" && (`+
+				strings.Join(s.endpoints(), " || ")+`)) && (`+strings.Join(when, " || ")+")")
+		case a.answer == "ask":
+			w.rule("ask", a.id+".fetch", "", a.t, `principal, action == Action::"http.fetch", resource`, strings.Join(when, " || "))
 		}
 	}
+	s.fetches(w)
 	if len(s.Deny.Domains) > 0 && !slices.Contains(s.Deny.Domains, "*") {
 		w.rule("deny", "domains.unreadable", "", text{"the target has no host that every program reads alike, so it could be a refused one",
-			"Write a target as https://host/path, without a user, spaces and backslashes."}, scope, unreadable)
+			"Write a target as https://host/path, without a user, spaces and backslashes."}, write, unreadable)
 	}
 }
+
+// fetches permits what is fetched from the named hosts. To permit every host of the world names none. Only an entry with a port reaches
+// private addresses, and only at that port.
+func (s Spec) fetches(w *writer) {
+	var hosts []string
+	endpoints := s.endpoints()
+	for _, d := range s.Allow.Domains {
+		host, sub := domain(d)
+		switch {
+		case d == "*", policy.IsEndpoint(d):
+		case sub:
+			hosts = append(hosts, "context.host == "+quote(host), "context.host like "+pattern("*", "."+host, ""))
+		default:
+			hosts = append(hosts, "context.host == "+quote(host))
+		}
+	}
+	if all := slices.Concat(hosts, endpoints); len(all) > 0 {
+		w.rule("allow", "domains.fetched", "", text{}, `principal, action == Action::"http.fetch", resource`, strings.Join(all, " || "))
+	}
+	if len(endpoints) > 0 {
+		w.rule("allow", "domains.fetched.private", "", text{}, `principal, action == Action::"http.fetch.private", resource`,
+			strings.Join(endpoints, " || "))
+	}
+}
+
+// endpoints are the conditions that a target is at a host and port which the policy names.
+func (s Spec) endpoints() []string {
+	var when []string
+	for _, d := range s.Allow.Domains {
+		if !policy.IsEndpoint(d) {
+			continue
+		}
+		name, _, _ := strings.Cut(d, ":")
+		for _, scheme := range []string{"http://", "https://"} {
+			when = append(when, "context.host == "+quote(name)+" && context.target like "+pattern("", scheme+d+"/", "*"))
+		}
+	}
+	return when
+}
+
+const fetches = `(action == Action::"http.fetch" || action == Action::"http.fetch.private")`
 
 const (
 	readable   = `context.host != "` + policy.Unreadable + `"`

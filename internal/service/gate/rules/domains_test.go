@@ -63,6 +63,47 @@ func TestDomainsAreAboutTheHostOfTheTarget(t *testing.T) {
 	}
 }
 
+// TestWhatIsFetchedIsOfANamedHost holds the two actions that fetch to the lists of domains: no list permits every host, and only an entry
+// with a port reaches a private address.
+func TestWhatIsFetchedIsOfANamedHost(t *testing.T) {
+	in, out, asks := policy.Allow, policy.Deny, policy.RequireApproval
+	for _, c := range []struct {
+		text, target    string
+		public, private policy.Outcome
+	}{
+		{"allow: {domains: [a.example]}", "https://a.example:443/x", in, out},
+		{"allow: {domains: [a.example]}", "https://b.a.example:443/x", out, out},
+		{"allow: {domains: [\"*.a.example\"]}", "https://b.a.example:443/x", in, out},
+		{"allow: {domains: [\"*\"]}", "https://a.example:443/x", out, out},
+		{"allow: {domains: [\"localhost:8080\"]}", "http://localhost:8080/x", in, in},
+		{"allow: {domains: [\"localhost:8080\"]}", "https://localhost:8080/", in, in},
+		{"allow: {domains: [\"localhost:8080\"]}", "http://localhost:80/", out, out},
+		{"allow: {domains: [\"localhost:8080\"]}", "http://localhost:80/?http://localhost:8080/", out, out},
+		{"allow: {domains: [\"localhost:8080\"]}", "http://localhost:80801/", out, out},
+		{"allow: {domains: [\"localhost:8080\"]}", "http://x@localhost:8080/", out, out},
+		{"allow: {domains: [a.example]}\nask: {domains: [a.example]}", "https://a.example:443/x", asks, out},
+		{"ask: {domains: [a.example]}", "https://a.example:443/x", asks, out},
+		{"allow: {domains: [\"a.example:1\"]}\nask: {domains: [a.example]}", "https://a.example:1/x", asks, asks},
+		{"allow: {domains: [\"a.example:1\"]}\nask: {domains: [a.example]}", "https://a.example:2/x", asks, out},
+		{"allow: {domains: [\"a.example:1\"]}\ndeny: {domains: [a.example]}", "https://a.example:1/x", out, out},
+		{"allow: {domains: [a.example]}\ndeny: {domains: [\"*\"]}", "https://a.example:1/x", out, out},
+		{"ask: {domains: [\"*\"]}", "https://a.example:1/x", asks, out},
+	} {
+		b, err := rules.FromYAML([]byte(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		for action, want := range map[string]policy.Outcome{policy.HTTPFetch: c.public, policy.HTTPPrivate: c.private} {
+			v, err := cedar.New().Evaluate(b, policy.Facts{Principal: "agt_00000000000000000000000001", Workspace: "ws_dev", Action: action,
+				Target: c.target})
+			if err != nil || v.Outcome != want {
+				t.Errorf("%s, %s %s: got %s, %v, want %s", c.text, action, c.target, v.Outcome, err, want)
+			}
+		}
+	}
+}
+
 // TestADomainIsAHost refuses entries that no host of a target could equal.
 func TestADomainIsAHost(t *testing.T) {
 	for _, entry := range []string{"a.example:443", "::1", "a..example", ".a.example", ".", "*.", "*..a.example", "*.a.example:1", "?",

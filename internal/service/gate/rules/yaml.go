@@ -184,7 +184,7 @@ func (s *Spec) read(root *yaml.Node) error {
 		case "ask":
 			return section(value, key, s.ask)
 		case "deny":
-			return section(value, key, s.Deny.read)
+			return section(value, key, s.deny)
 		}
 		return nil
 	})
@@ -263,13 +263,37 @@ func (s *Spec) allow(key string, value *yaml.Node) error {
 
 // ask reads the actions that ask. Only actions outside, the opening of ports and requests to models ask by their type.
 func (s *Spec) ask(key string, value *yaml.Node) error {
-	if err := s.Ask.read(key, value); err != nil || key != "actions" {
+	if err := s.Ask.read(key, value); err != nil {
 		return err
+	}
+	if key != "actions" {
+		return withoutPorts(key, value)
 	}
 	for i, n := range value.Content {
 		if !policy.Askable(n.Value) {
 			return refuse(value.Content[i],
 				"%s is not asked about by its type, for it is done inside; ask about commands, paths or traits, or refuse it in deny", n.Value)
+		}
+	}
+	return nil
+}
+
+// deny reads what is refused.
+func (s *Spec) deny(key string, value *yaml.Node) error {
+	if err := s.Deny.read(key, value); err != nil {
+		return err
+	}
+	return withoutPorts(key, value)
+}
+
+// withoutPorts refuses domains with a port: such an entry is about what is fetched alone, so that in a refusal it would promise too much.
+func withoutPorts(key string, value *yaml.Node) error {
+	if key != "domains" {
+		return nil
+	}
+	for i, n := range value.Content {
+		if policy.IsEndpoint(n.Value) {
+			return refuse(value.Content[i], "%q is not a domain here: a host in small letters without a port, *.host, or *", n.Value)
 		}
 	}
 	return nil

@@ -1,0 +1,231 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
+	"agentbox/internal/domain/tool"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/tools"
+	"agentbox/internal/service/webpages"
+)
+
+// The sizes of what is told to a model.
+const (
+	maxTold  = 40 << 10 // bytes of a record of what came of a call; a longer text is an artifact
+	maxShown = 16 << 10 // bytes of a value that code shows, as a text
+)
+
+// use is one call of a tool of the daemon.
+type use struct {
+	*agentDesk
+	work  errand.Work
+	asked run.Run // the agent's run
+	call  id.ToolCall
+	space id.Space
+	name  string // of the tool
+	args  json.RawMessage
+}
+
+// doers do what the tools of the daemon are called for, by their names in the table of tools.
+func doers() map[string]func(context.Context, use) (errand.Outcome, error) {
+	return map[string]func(context.Context, use) (errand.Outcome, error){
+		tools.CodeTool:    func(ctx context.Context, u use) (errand.Outcome, error) { return u.code(ctx) },
+		tools.FetchTool:   func(ctx context.Context, u use) (errand.Outcome, error) { return u.fetch(ctx) },
+		tools.AskTool:     func(ctx context.Context, u use) (errand.Outcome, error) { return u.ask(ctx) },
+		tools.MessageTool: func(ctx context.Context, u use) (errand.Outcome, error) { return u.message(ctx) },
+		tools.SearchTool:  func(ctx context.Context, u use) (errand.Outcome, error) { return u.search(ctx) },
+		tools.HTMLTool:    func(ctx context.Context, u use) (errand.Outcome, error) { return u.markdown(ctx) },
+	}
+}
+
+// Operate implements agents.Records.
+func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, task json.RawMessage) (errand.Outcome,
+	error) {
+	var named struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(task, &named); err != nil {
+		return errand.Outcome{}, err
+	}
+	if !tools.Own(named.Type) {
+		return d.inSpace(ctx, w, call, in, task)
+	}
+	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	o, err := doers()[named.Type](ctx, use{agentDesk: d, work: w, asked: asked, call: call, space: in, name: named.Type, args: task})
+	switch kind := fault.KindOf(err); {
+	case err == nil || fault.CodeOf(err) == policy.ReasonKillSwitch: // it waits until the switch is lifted
+	case kind == fault.Denied:
+		var refused *fault.Error
+		o = errand.Outcome{Status: errand.Refused, Code: fault.CodeOf(err), Reason: err.Error()}
+		if errors.As(err, &refused) {
+			o.Reason, o.Instead = refused.Msg, refused.Suggestion
+		}
+		return o, nil
+	case kind == fault.Invalid || kind == fault.NotFound || kind == fault.Conflict:
+		return d.say(ctx, w, call, named.Type, failed(err))
+	}
+	return o, err
+}
+
+// failed tells a model of a call that was permitted and did not succeed.
+func failed(err error) tool.Result {
+	text := "failed: " + err.Error()
+	var why *fault.Error
+	if errors.As(err, &why) && why.Suggestion != "" {
+		text = "failed: " + why.Msg + "\ninstead: " + why.Suggestion
+	}
+	return tool.Result{Text: text}
+}
+
+// requester is in whose name the agent works.
+func (u use) requester() event.Origin {
+	return event.Origin{Principal: u.asked.CreatedBy, Token: u.asked.Token, Correlation: u.asked.Correlation}
+}
+
+// say returns the outcome of a call that the daemon has made itself. Secrets are taken out of the text first, so that the model is told
+// the same now and when the run is taken up. A long text becomes an artifact of the run.
+func (d *agentDesk) say(ctx context.Context, w errand.Work, call id.ToolCall, name string, said tool.Result) (errand.Outcome, error) {
+	text, _ := leak.Text(said.Text)
+	o := errand.Outcome{Status: "failed", OK: said.OK, Text: text}
+	if said.OK {
+		o.Status = string(run.Succeeded)
+	}
+	if raw, err := json.Marshal(o); err != nil || len(raw) <= maxTold {
+		return o, err
+	}
+	made, err := d.a.Engines.Look.Call(ctx, w.Workspace, call)
+	if err != nil {
+		return o, err
+	}
+	size := int64(len(text))
+	kept, err := d.a.Engines.Artifacts.Add(ctx, d.origin(), w.Workspace, w.Token, engines.ArtifactRequest{
+		Step: made.Step, Kind: "tool_result", Title: name, Media: "text/plain; charset=utf-8", Size: &size, Digest: event.DigestOf([]byte(text)),
+	})
+	if err == nil {
+		_, err = d.a.Engines.Artifacts.Store(ctx, d.origin(), w.Workspace, w.Token, kept.ID, bytes.NewReader([]byte(text)))
+	}
+	o.Text, o.Artifact = "", kept.ID
+	return o, err
+}
+
+// Result implements agents.Records.
+func (d *agentDesk) Result(ctx context.Context, w errand.Work, o errand.Outcome) (tool.Result, error) {
+	switch {
+	case o.Artifact != "":
+		text, err := d.read(ctx, w, o.Artifact, step.MaxArtifact)
+		return tool.Result{OK: o.OK, Text: text}, err
+	case o.Text != "":
+		return tool.Result{OK: o.OK, Text: o.Text}, nil
+	}
+	doc, err := d.a.Runs.History.Find(ctx, w.Workspace, o.Child)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	told, err := d.a.Runs.History.Events(ctx, doc)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	for _, e := range told.Events {
+		if e.Type != run.ResApprovalRequired {
+			var failed error
+			said := tools.Tell(e, func(shown run.Display) (string, bool) {
+				if shown.Size > maxShown {
+					return "", false
+				}
+				text, err := d.read(ctx, w, shown.Artifact, maxShown)
+				failed = errors.Join(failed, err)
+				return text, err == nil
+			})
+			return said, failed
+		}
+	}
+	return tool.Result{Text: "failed: the call ended as " + string(doc.Status) + ", without a result"}, nil
+}
+
+// read returns the content of an artifact.
+func (d *agentDesk) read(ctx context.Context, w errand.Work, a id.Artifact, most int64) (string, error) {
+	_, content, err := d.a.Engines.Artifacts.Open(ctx, w.Workspace, a)
+	if err != nil {
+		return "", err
+	}
+	raw, err := io.ReadAll(io.LimitReader(content, most))
+	return string(raw), errors.Join(err, content.Close())
+}
+
+// code runs code in an interpreter context of the agent's space: a command like any other.
+func (u use) code(ctx context.Context) (errand.Outcome, error) {
+	c, err := tools.ReadCode(u.args)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	in, err := u.a.Spaces.Catalog.Space(ctx, u.work.Workspace, u.space)
+	if err == nil {
+		err = u.a.Spaces.Contexts.Has(in)
+	}
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	op, err := runs.Cell{Context: c.Context, Language: c.Language, Code: c.Code, Timeout: c.Timeout}.Operation()
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	raw, err := json.Marshal(op)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	return u.desk.Operate(ctx, u.work, u.call, u.space, raw)
+}
+
+// told is the outcome of a call that succeeded.
+func (u use) told(ctx context.Context, text string) (errand.Outcome, error) {
+	return u.say(ctx, u.work, u.call, u.name, tool.Result{OK: true, Text: text})
+}
+
+// fetch fetches a page of the web.
+func (u use) fetch(ctx context.Context) (errand.Outcome, error) {
+	f, err := tools.ReadFetch(u.args)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	page, err := u.a.Pages.Get(ctx, webpages.Query{
+		Origin: u.requester(), Workspace: u.work.Workspace, Room: u.asked.Room, Space: u.space, Run: u.work.Run, Call: u.call, Tool: u.name,
+		URL: f.URL, Method: f.Method,
+	})
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	text, err := tools.Page(page.Answer, page.URL, f)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	return u.say(ctx, u.work, u.call, u.name, tool.Result{OK: page.Status < 400, Text: text})
+}
+
+// markdown turns HTML into Markdown.
+func (u use) markdown(ctx context.Context) (errand.Outcome, error) {
+	h, err := tools.ReadHTML(u.args)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	text, err := tools.Markdown(h.HTML, h.Base)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	return u.told(ctx, text)
+}

@@ -1,0 +1,87 @@
+package tools
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"golang.org/x/net/html/charset"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/web"
+)
+
+// Page returns a page that was fetched as a model reads it: its status, where it was found, and its text.
+func Page(a web.Answer, at string, f Fetch) (string, error) {
+	text := fmt.Sprintf("status: %d\nurl: %s\ntype: %s\n", a.Status, at, a.Media)
+	if len(a.Body) == 0 {
+		return text, nil
+	}
+	body, err := charset.NewReaderLabel(cmp.Or(a.Charset, "utf-8"), bytes.NewReader(a.Body))
+	if err != nil {
+		return "", fault.New(fault.Invalid, "charset_unknown", "the text of the page has the unknown charset %.60q", a.Charset)
+	}
+	raw, err := io.ReadAll(io.LimitReader(body, 4*web.MaxBody))
+	if err != nil {
+		return "", fault.Wrap(err, fault.Invalid, "charset_wrong", "the text of the page is not in its charset")
+	}
+	content := strings.ToValidUTF8(string(raw), "\uFFFD")
+	if !f.Raw && (a.Media == "text/html" || a.Media == "application/xhtml+xml") {
+		if content, err = Markdown(content, at); err != nil {
+			return "", err
+		}
+	}
+	if a.Cut {
+		content += fmt.Sprintf("\n[the page has more than %d bytes; the rest is left out]\n", web.MaxBody)
+	}
+	return text + "\n" + content, nil
+}
+
+// ErrHTML refuses a text that cannot be turned into Markdown.
+var ErrHTML = fault.New(fault.Invalid, "html_not_converted", "the HTML cannot be turned into Markdown")
+
+// HTML are the arguments of the tool html_to_markdown.
+type HTML struct {
+	head
+	HTML string `json:"html"`
+	Base string `json:"base_url"` // against which links are read; "" for none
+}
+
+// ReadHTML reads the arguments of the tool html_to_markdown.
+func ReadHTML(arguments json.RawMessage) (HTML, error) {
+	var h HTML
+	if err := strictly(arguments, &h); err != nil {
+		return h, err
+	}
+	if h.HTML == "" || len(h.HTML) > web.MaxBody {
+		return h, wrong("html has 1 to %d bytes", web.MaxBody)
+	}
+	if h.Base == "" {
+		return h, nil
+	}
+	_, err := web.Clean(h.Base)
+	return h, err
+}
+
+// Markdown turns HTML into Markdown. Scripts and styles are left out. Base is the address against which links are read, "" for none.
+func Markdown(html, base string) (text string, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the library meets HTML that anybody wrote
+			text, err = "", fault.New(ErrHTML.Kind, ErrHTML.Code, "%s: %.200s", ErrHTML.Msg, fmt.Sprint(r))
+		}
+	}()
+	var options []converter.ConvertOptionFunc
+	if base != "" {
+		options = append(options, converter.WithDomain(base))
+	}
+	text, err = htmltomarkdown.ConvertString(html, options...)
+	if err != nil {
+		return "", fault.Wrap(err, ErrHTML.Kind, ErrHTML.Code, "%s", ErrHTML.Msg)
+	}
+	return strings.TrimSpace(text) + "\n", nil
+}

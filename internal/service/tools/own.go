@@ -1,0 +1,207 @@
+package tools
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/web"
+)
+
+// The tools of the daemon.
+const (
+	CodeTool  = "code"
+	FetchTool = "http_fetch"
+	HTMLTool  = "html_to_markdown"
+
+	AskTool     = "ask_person"
+	MessageTool = "message"
+	SearchTool  = "search"
+)
+
+// own is a tool that the daemon does itself, or turns into operations.
+type own struct {
+	name, title, description string
+	effect                   policy.SideEffect
+	schema                   string
+	check                    func(arguments json.RawMessage) error
+}
+
+// owned are the tools of the daemon, a row for each. What does them is in a table of the roof, by their names.
+var owned = []own{
+	{
+		name: CodeTool, title: "Run code", effect: policy.Process,
+		description: "Runs Python, JavaScript or TypeScript in an interpreter of the space. Variables stay between calls. The value of the " +
+			"last expression is shown. The files of the space are in the current folder.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["language", "code"], "properties": {` +
+			`"language": {"type": "string", "enum": ["python", "javascript", "typescript"]}, ` +
+			`"code": {"type": "string", "minLength": 1, "maxLength": 30000}, ` +
+			`"context": {"type": "string", "description": "name of the interpreter; main if absent"}, ` +
+			`"timeout": {"type": "integer", "minimum": 1000, "maximum": 3600000, "description": "milliseconds; policy may shorten it"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadCode(arguments); return err },
+	},
+	{
+		name: FetchTool, title: "Fetch a page", effect: policy.Network,
+		description: "Fetches a page of the web and answers with its text, at most 1 MiB. Only hosts that the agent's definition allows are " +
+			"asked. A page of HTML is shown as Markdown, unless raw is true.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["url"], "properties": {` +
+			`"url": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "http or https"}, ` +
+			`"method": {"type": "string", "enum": ["GET", "HEAD"], "description": "GET unless named"}, ` +
+			`"raw": {"type": "boolean", "description": "show HTML as it is"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadFetch(arguments); return err },
+	},
+	{
+		name: HTMLTool, title: "Turn HTML into Markdown", effect: policy.Pure,
+		description: "Turns a text of HTML into Markdown. Scripts and styles are left out.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["html"], "properties": {` +
+			`"html": {"type": "string", "minLength": 1, "maxLength": 1048576}, ` +
+			`"base_url": {"type": "string", "maxLength": 4096, "description": "against which links are read"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadHTML(arguments); return err },
+	},
+	{
+		name: AskTool, title: "Ask a person", effect: policy.Record,
+		description: "Posts a question in the thread of the run and waits until a person writes there, however long that takes. What they " +
+			"write follows the result. Ask only what you need and cannot find out.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["question"], "properties": {` +
+			`"question": {"type": "string", "minLength": 1, "maxLength": 16000, "description": "in Markdown"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadAsk(arguments); return err },
+	},
+	{
+		name: MessageTool, title: "Say something", effect: policy.Record,
+		description: "Posts a message in the thread of the run, for the people in the room. It waits for no answer.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["content"], "properties": {` +
+			`"content": {"type": "string", "minLength": 1, "maxLength": 16000, "description": "what is said, in Markdown"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadMessage(arguments); return err },
+	},
+	{
+		name: SearchTool, title: "Search messages", effect: policy.Read,
+		description: "Finds messages that people and agents have posted in the rooms that you may read. Every word has to be in a message. " +
+			"The newest come first.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["words"], "properties": {` +
+			`"words": {"type": "string", "minLength": 2, "maxLength": 500, "description": "with spaces between"}, ` +
+			`"limit": {"type": "integer", "minimum": 1, "maximum": 100, "description": "how many at most; 20 if absent"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadSearch(arguments); return err },
+	},
+}
+
+// head is what Prepare adds to arguments.
+type head struct {
+	Type string `json:"type,omitempty"`
+	ID   string `json:"id,omitempty"`
+}
+
+// Code are the arguments of the tool code.
+type Code struct {
+	head
+	Language string `json:"language"` // python or javascript; TypeScript is JavaScript whose types are taken away
+	Code     string `json:"code"`
+	Context  string `json:"context"`
+	Timeout  *int64 `json:"timeout"` // milliseconds; nil for the policy's limit
+}
+
+// ReadCode reads the arguments of the tool code.
+func ReadCode(arguments json.RawMessage) (Code, error) {
+	var c Code
+	if err := strictly(arguments, &c); err != nil {
+		return c, err
+	}
+	switch c.Language {
+	case "python", "javascript":
+	case "typescript":
+		c.Language = "javascript"
+	default:
+		return c, wrong("language is python, javascript or typescript, not %.32q", c.Language)
+	}
+	if strings.TrimSpace(c.Code) == "" {
+		return c, wrong("code is missing")
+	}
+	if c.Context == "" {
+		c.Context = "main"
+	}
+	return c, nil
+}
+
+// Fetch are the arguments of the tool http_fetch.
+type Fetch struct {
+	head
+	URL    string `json:"url"`    // as web.Clean returns it
+	Method string `json:"method"` // GET or HEAD
+	Raw    bool   `json:"raw"`
+}
+
+// ReadFetch reads the arguments of the tool http_fetch.
+func ReadFetch(arguments json.RawMessage) (Fetch, error) {
+	f := Fetch{Method: "GET"}
+	if err := strictly(arguments, &f); err != nil {
+		return f, err
+	}
+	if f.Method != "GET" && f.Method != "HEAD" {
+		return f, wrong("method is GET or HEAD, not %.32q", f.Method)
+	}
+	var err error
+	f.URL, err = web.Clean(f.URL)
+	return f, err
+}
+
+// maxPosted is the most characters that an agent posts at once.
+const maxPosted = 16_000
+
+func posted(name, text string) error {
+	if n := utf8.RuneCountInString(text); strings.TrimSpace(text) == "" || n > maxPosted {
+		return wrong("%s has 1 to %d characters, not %d", name, maxPosted, n)
+	}
+	return nil
+}
+
+// Ask are the arguments of the tool ask_person.
+type Ask struct {
+	head
+	Question string `json:"question"`
+}
+
+// ReadAsk reads the arguments of the tool ask_person.
+func ReadAsk(arguments json.RawMessage) (Ask, error) {
+	var a Ask
+	if err := strictly(arguments, &a); err != nil {
+		return a, err
+	}
+	return a, posted("question", a.Question)
+}
+
+// Message are the arguments of the tool message.
+type Message struct {
+	head
+	Content string `json:"content"`
+}
+
+// ReadMessage reads the arguments of the tool message.
+func ReadMessage(arguments json.RawMessage) (Message, error) {
+	var m Message
+	if err := strictly(arguments, &m); err != nil {
+		return m, err
+	}
+	return m, posted("content", m.Content)
+}
+
+// Search are the arguments of the tool search.
+type Search struct {
+	head
+	Words string `json:"words"`
+	Limit int    `json:"limit"` // 0 for the default
+}
+
+// ReadSearch reads the arguments of the tool search.
+func ReadSearch(arguments json.RawMessage) (Search, error) {
+	var s Search
+	if err := strictly(arguments, &s); err != nil {
+		return s, err
+	}
+	if n := utf8.RuneCountInString(s.Words); n < 2 || n > 500 {
+		return s, wrong("words has 2 to 500 characters")
+	}
+	if s.Limit < 0 || s.Limit > 100 {
+		return s, wrong("limit is 1 to 100")
+	}
+	return s, nil
+}

@@ -1,0 +1,122 @@
+// Package webpages fetches pages for agents: it asks the gate about every address, also about those to which a page redirects.
+package webpages
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/web"
+)
+
+// Parts are the dependencies of the service.
+type Parts struct {
+	Gate   policy.Gate
+	Append func(context.Context, event.Batch) (event.Receipt, error) // records refusals
+	Client web.Fetcher
+	Clock  event.Clock
+}
+
+// Service fetches pages. Make it with New; any goroutine may use it.
+type Service struct{ Parts }
+
+// New returns a service of the given parts.
+func New(p Parts) *Service { return &Service{p} }
+
+// Query is a page that an agent wants.
+type Query struct {
+	Origin    event.Origin // in whose name
+	Workspace id.Workspace
+	Room      id.Room
+	Space     id.Space // whose policy says which hosts it may ask
+	Run       id.Run
+	Call      id.ToolCall // for which it is fetched
+	Tool      string
+	URL       string
+	Method    string // GET or HEAD
+}
+
+// Page is a page that was fetched.
+type Page struct {
+	web.Answer
+	URL string // where it was found, after all redirects
+}
+
+// Get fetches a page. While a person is asked it waits. An error is a refusal of the gate, or one of the package web of the domain.
+func (s *Service) Get(ctx context.Context, q Query) (Page, error) {
+	if q.Method != "GET" && q.Method != "HEAD" {
+		return Page{}, web.ErrMethod
+	}
+	at, err := web.Clean(q.URL)
+	if err != nil {
+		return Page{}, err
+	}
+	for hop := 0; ; hop++ {
+		answer, err := s.one(ctx, q, at)
+		if err != nil || answer.Location == "" {
+			return Page{Answer: answer, URL: at}, err
+		}
+		if hop == web.MaxRedirects {
+			return Page{}, web.ErrRedirects
+		}
+		if at, err = web.Next(at, answer.Location); err != nil {
+			return Page{}, err
+		}
+	}
+}
+
+// one sends one request. A host that turns out to have an address that is not public is asked about again, as such.
+func (s *Service) one(ctx context.Context, q Query, at string) (web.Answer, error) {
+	r := web.Request{URL: at, Method: q.Method, Private: inward(at)}
+	for {
+		permit, err := s.permit(ctx, q, r)
+		if err != nil {
+			return web.Answer{}, err
+		}
+		answer, err := s.Client.Fetch(ctx, permit, r)
+		if fault.CodeOf(err) != web.ErrPrivate.Code || r.Private {
+			return answer, err
+		}
+		r.Private = true
+	}
+}
+
+// inward reports whether the host of an address is known not to be public before it is looked up.
+func inward(at string) bool {
+	u, err := url.Parse(at)
+	if err != nil {
+		return true
+	}
+	host := u.Hostname()
+	if a, err := netip.ParseAddr(host); err == nil {
+		return !web.Public(a)
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || !strings.Contains(host, ".")
+}
+
+// permit asks the gate about a request, for as long as a person has not answered.
+func (s *Service) permit(ctx context.Context, q Query, r web.Request) (policy.Permit, error) {
+	action := policy.Action{
+		Type: r.Action(), Workspace: q.Workspace, Room: q.Room, Principal: q.Origin.Principal, Token: q.Origin.Token, Space: q.Space, Run: q.Run,
+		Subject: string(q.Call), Tool: q.Tool, Method: r.Method, Target: r.URL,
+	}
+	for {
+		ruling, approval, err := policy.Client{Gate: s.Gate, Append: s.Append}.Ask(ctx, q.Origin, action)
+		if err == nil {
+			permit, _, err := s.Gate.Begin(ctx, ruling, approval, event.Batch{Workspace: q.Workspace})
+			return permit, err
+		}
+		if fault.KindOf(err) != fault.Waiting {
+			return policy.Permit{}, err
+		}
+		if !errand.Pause(ctx, s.Clock, errand.Ask) {
+			return policy.Permit{}, context.Cause(ctx)
+		}
+	}
+}
