@@ -425,7 +425,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			{Type: model.CallPart, Call: &model.Call{ID: name, Name: "t"}},
 		}}})
 	}
-	if s.thought.size != maxThought || len(s.thought.order) != 2 || s.thought.held["a\x00t\x00"] != nil || s.thought.held["c\x00t\x00"] == nil {
+	oldest, newest := s.thought.held["a\x00t\x00"], s.thought.held["c\x00t\x00"]
+	if s.thought.size != maxThought || len(s.thought.order) != 2 || oldest != nil || newest == nil {
 		t.Errorf("%d bytes of %d answers", s.thought.size, len(s.thought.order))
 	}
 }
