@@ -33,9 +33,9 @@ demo: build rootfs dataset ## the main job from beginning to end, with a real da
 .PHONY: test
 test: guest quickjs rootfs nano dataset ## every test
 	cd bench && ../scripts/in-memory $(GO) test ./...
-	scripts/in-memory $(GO) test -timeout 20m ./...
+	scripts/in-memory $(GO) test -timeout 40m ./...
 	$(MAKE) --no-print-directory bench-smoke
-	$(MAKE) --no-print-directory --jobs 3 --output-sync=target sdk-test e2b-test mcp-test
+	$(MAKE) --no-print-directory --jobs 3 --output-sync=target sdk-test e2b-test mcp-test agents-test
 
 .PHONY: sdk-test
 sdk-test: build ## the TypeScript and Python SDKs, against bin/agentbox
@@ -48,6 +48,10 @@ e2b-test: build ## the unmodified packages of E2B, against bin/agentbox
 .PHONY: mcp-test
 mcp-test: build ## the conformance kit of the Model Context Protocol, against bin/agentbox
 	@scripts/mcp test
+
+.PHONY: agents-test
+agents-test: guest quickjs rootfs nano ## coding agents of npm in a space, and the vendors' clients, against the daemon's side of their wires
+	@scripts/agents test
 
 .PHONY: sdk-packages
 sdk-packages: guest quickjs nano ## the SDKs as packages that bring the program: wheels and packages of npm in dist/sdk, tried in empty folders

@@ -81,6 +81,10 @@ var floors = []arch.Floor{
 		Refused:    []string{"os", "os/**", "syscall", "plugin", "unsafe", "database/**", "log"},
 		ThirdParty: []string{"github.com/bufbuild/protocompile/**", "google.golang.org/protobuf/**"},
 	},
+	{ // it translates, and asks by what its maker gives it
+		Name: "wires", Packages: []string{"internal/surface/wires"}, Imports: []string{"internal/domain/*"},
+		Refused: []string{"os", "os/**", "net", "syscall", "plugin", "unsafe", "database/**", "log"},
+	},
 	{
 		Name: "cli or tui", Packages: []string{"internal/surface/cli/**", "internal/surface/tui/**"}, Own: true, Depth: 3,
 		Imports: []string{"internal/client", "internal/domain/*", "internal/host"}, ThirdParty: []string{"**"},

@@ -127,6 +127,7 @@ var effects = arch.Effects{
 
 		"internal/driver/endpoint/keys.Open":         "makes the daemon's own folder when it starts",
 		"(*internal/driver/endpoint/keys.Store).Key": "reads the key of a request whose permit the adapter redeems, and tells it to nobody",
+		"(*internal/app.externalDesk).Open":          "answers programs of a space, for each of whose requests the gate is asked, and stops",
 		"(*internal/app.App).prices":                 "reads the file of prices that people write into the data directory",
 
 		"internal/driver/namespace.New": "looks at the host when the daemon starts",
@@ -142,9 +143,14 @@ var effects = arch.Effects{
 			"before",
 		"(*internal/driver/namespace.process).*": "goes on with a command whose permit was redeemed; its action says how it gets input, and " +
 			"the gate is asked about each",
-		"(*internal/driver/namespace.door).*":         "goes on with a port whose permit was redeemed; closing never waits for one",
-		"(*internal/driver/namespace.passage).*":      "goes on with a connection to a port whose permit was redeemed",
-		"(*internal/spaceinit.Conn).*":                "goes on with a connection to a port whose permit was redeemed",
+		"(*internal/driver/namespace.door).*":    "goes on with a port whose permit was redeemed; closing never waits for one",
+		"(*internal/driver/namespace.passage).*": "goes on with a connection to a port whose permit was redeemed",
+		"(*internal/spaceinit.Conn).*":           "goes on with a connection to a port whose permit was redeemed",
+		"(*internal/driver/namespace.instance).Inlet": "makes a port in the space that leads to the daemon, which asks the gate about each " +
+			"request on it",
+		"(*internal/driver/namespace.inlet).*":        "goes on with such a port; closing never waits for a permit",
+		"(*internal/driver/namespace.inward).*":       "goes on with a connection that a program of the space opened to the daemon",
+		"(*internal/spaceinit.Listener).*":            "speaks over the stream of an init that a permit started",
 		"(*internal/driver/namespace.instance).Ports": "reads on which ports a space listens",
 		"(*internal/spaceinit.Process).*":             "goes on with a command whose permit was redeemed",
 		"(*internal/driver/telemetry.process).Wait":   "counts a command whose permit was redeemed",

@@ -19,6 +19,7 @@ const reaching = 10 * time.Second
 // conn is a connection to a port of the space.
 type conn struct {
 	id uint32
+	of *server // from which it comes; nil for one to a port
 
 	mu      sync.Mutex
 	in, out *pump // nil before there is a socket
@@ -37,13 +38,18 @@ func (t *table) dial(id uint32, port uint16) error {
 	if full {
 		return t.w.Write(spaceinit.KindUnreached, id, []byte{spaceinit.Unreached}, []byte("too many connections are open"))
 	}
-	go t.relay(c, port)
+	go t.relay(c, func() error {
+		if t.own(port) {
+			return unix.ECONNREFUSED // what comes from the daemon does not go back to it
+		}
+		return c.open(port)
+	})
 	return nil
 }
 
 // relay sees one connection to its end.
-func (t *table) relay(c *conn, port uint16) {
-	err := c.open(port)
+func (t *table) relay(c *conn, open func() error) {
+	err := open()
 	if err == nil && t.w.Write(spaceinit.KindOpened, c.id) == nil {
 		var done sync.WaitGroup
 		done.Go(func() { c.in.pour(t.w, c.id) })
@@ -216,10 +222,13 @@ func (c *conn) drop() {
 }
 
 // handle does what a frame asks of the connection.
-func (c *conn) handle(f spaceinit.Frame) error {
+func (c *conn) handle(t *table, f spaceinit.Frame) error {
 	switch f.Kind {
 	case spaceinit.KindClose:
 		c.drop()
+		if c.of != nil && c.of.remove(c) {
+			t.over(c)
+		}
 	case spaceinit.KindData:
 		_, data, err := spaceinit.DecodeData(f.Body)
 		if err != nil {

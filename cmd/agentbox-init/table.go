@@ -24,12 +24,13 @@ type table struct {
 
 	manned chan struct{} // closed when the init has the threads that it may need: no command starts before, for one could take their room
 
-	mu     sync.Mutex
-	byID   map[uint32]*command
-	byPID  map[int]*command
-	conns  map[uint32]*conn
-	orphan chan struct{} // holds at most one token: a child that is not a command was reaped
-	born   chan struct{} // holds at most one token: there is a child to reap
+	mu      sync.Mutex
+	byID    map[uint32]*command
+	byPID   map[int]*command
+	conns   map[uint32]*conn
+	servers map[uint32]*server
+	orphan  chan struct{} // holds at most one token: a child that is not a command was reaped
+	born    chan struct{} // holds at most one token: there is a child to reap
 }
 
 // command is one command: its own process, and everything below it.
@@ -51,7 +52,8 @@ func newTable(w *spaceinit.Writer) (*table, error) {
 	}
 	return &table{
 		w: w, null: uintptr(null), manned: make(chan struct{}), byID: map[uint32]*command{}, byPID: map[int]*command{}, conns: map[uint32]*conn{},
-		orphan: make(chan struct{}, 1), born: make(chan struct{}, 1),
+		servers: map[uint32]*server{},
+		orphan:  make(chan struct{}, 1), born: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -75,16 +77,33 @@ func (t *table) handle(f spaceinit.Frame) error {
 			return err
 		}
 		return t.dial(f.ID, port)
+	case spaceinit.KindServe:
+		return t.serve(f.ID)
+	case spaceinit.KindAccept:
+		of, err := spaceinit.DecodeAccept(f.Body)
+		if err != nil {
+			return err
+		}
+		return t.accept(f.ID, of)
 	case spaceinit.KindPorts:
 		id := f.ID
-		go func() { _ = t.w.Write(spaceinit.KindListening, id, spaceinit.EncodeListening(listening())) }()
+		go func() { _ = t.w.Write(spaceinit.KindListening, id, spaceinit.EncodeListening(t.others(listening()))) }()
 		return nil
 	}
 	t.mu.Lock()
-	c, on := t.byID[f.ID], t.conns[f.ID]
+	c, on, s := t.byID[f.ID], t.conns[f.ID], t.servers[f.ID]
 	t.mu.Unlock()
 	if on != nil {
-		return on.handle(f)
+		return on.handle(t, f)
+	}
+	if s != nil {
+		if f.Kind != spaceinit.KindClose {
+			return errNotForConns
+		}
+		for _, c := range s.close() {
+			t.over(c)
+		}
+		return nil
 	}
 	if c == nil {
 		return nil // it has ended meanwhile

@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
@@ -26,7 +29,7 @@ import (
 
 // work on agents: the engine within the daemon that executes runs of the kind errand.Agent.
 func (a *App) workOnAgents(ctx context.Context) error {
-	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}}
+	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{}}
 	loop := &agents.Loop{
 		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: offeredTools, Prepare: tools.Prepare,
 		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error) {
@@ -34,10 +37,12 @@ func (a *App) workOnAgents(ctx context.Context) error {
 			return b, source.Locked, err
 		},
 	}
+	loop.Earlier = d.earlier
 	if !a.Config.Floating {
 		loop.Pins = a.Blueprints.Pins
 	}
-	return (&runner.Runner{Claims: d, Perform: loop.Perform, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
+	return (&runner.Runner{Claims: d, Perform: performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: engineHands,
+		Done: d.left}).Run(ctx)
 }
 
 // offeredTools returns the tools that a blueprint's agent is offered.
@@ -53,7 +58,11 @@ func (a *App) agentStarter() *agents.Starter {
 			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Version, source.Locked, err
 		},
-		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Floating: a.Config.Floating,
+		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Thread: a.agentThread,
+		Floating: a.Config.Floating, External: startExternal,
+		Before: func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
+			return agentBefore(ctx, a, ws, r)
+		},
 		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
 			return a.Engines.Create(ctx, origin, engines.Request{
 				Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input,
@@ -65,6 +74,9 @@ func (a *App) agentStarter() *agents.Starter {
 // agentSpace makes the space in which an agent works, as its blueprint says.
 func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
 	e := b.Effective()
+	if e.Adapter.Kind == blueprint.ExternalCLI && e.Space.Tier == space.RuntimeAuto {
+		e.Space.Tier = space.RuntimeHeavy
+	}
 	_, overrides, err := a.Gate.Bundles.Adjust(e.Policy, b.Adjustment())
 	if err != nil {
 		return "", "", err
@@ -82,8 +94,25 @@ func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task
 	return made.ID, made.Room, err
 }
 
+// agentThread begins the thread in which people talk to an agent. An agent whose requester may not begin one works without.
+func (a *App) agentThread(ctx context.Context, origin event.Origin, t agents.Task) (id.Thread, error) {
+	origin.Key, origin.Command = "", event.Digest{} // the request's own key is that of the run
+	made, err := a.Rooms.CreateThread(ctx, origin, t.Workspace, cmp.Or(t.Room, id.DefaultRoom), room.ThreadCreated{
+		Title: "agent " + t.Blueprint,
+	})
+	if kind := fault.KindOf(err); kind == fault.Denied || kind == fault.Waiting {
+		return "", nil
+	}
+	return made.ID, err
+}
+
 // agentDesk is where the loop reports what it does.
-type agentDesk struct{ *desk }
+type agentDesk struct {
+	*desk
+
+	mu   sync.Mutex                 // guards told
+	told map[id.Run]map[string]bool // what people who watch a run have seen of refusals and questions
+}
 
 var _ agents.Records = (*agentDesk)(nil)
 
@@ -199,6 +228,7 @@ func (d *agentDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, name s
 	}
 	made, no, err := d.a.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: name, Input: input})
 	if no != nil {
+		d.refused(ctx, w, name, c, no)
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
 	return errand.Verdict{Call: made.ID, Permit: d.a.Engines.Permits.OfCall(w.Workspace, made)}, err

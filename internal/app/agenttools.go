@@ -61,7 +61,7 @@ func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall
 		return errand.Outcome{}, err
 	}
 	if !tools.Own(named.Type) {
-		return d.desk.Operate(ctx, w, call, in, task)
+		return d.inSpace(ctx, w, call, in, task)
 	}
 	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
@@ -189,7 +189,7 @@ func (u use) code(ctx context.Context) (errand.Outcome, error) {
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	return u.desk.Operate(ctx, u.work, u.call, u.space, raw)
+	return u.inSpace(ctx, u.work, u.call, u.space, raw)
 }
 
 // told is the outcome of a call that succeeded.

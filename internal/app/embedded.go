@@ -25,7 +25,6 @@ import (
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runner"
-	"agentbox/internal/service/runs"
 )
 
 // EngineID is the engine within the daemon, in every workspace whose runs it executes.
@@ -324,29 +323,7 @@ func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, 
 // Operate implements errand.Records.
 func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
 	error) {
-	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
-	if err != nil {
-		return errand.Outcome{}, err
-	}
-	message, err := run.ParseOperations([]json.RawMessage{operation})
-	if err != nil {
-		return errand.Outcome{}, err
-	}
-	doc, err := d.a.Runs.Start(context.WithoutCancel(ctx), event.Origin{Principal: asked.CreatedBy, Token: asked.Token,
-		Correlation: asked.Correlation}, runs.Request{
-		Workspace: w.Workspace, Space: in, Message: message,
-		Under: func(ctx context.Context) (run.Under, error) {
-			return d.a.Engines.Steps.Vouch(ctx, w.Workspace, w.Token, call)
-		},
-	})
-	for err == nil && !doc.Status.Ended() {
-		_, asks := doc.Pending()
-		doc, err = d.a.Runs.History.WaitPast(ctx, w.Workspace, doc.ID, asks)
-		if ctx.Err() != nil {
-			return errand.Outcome{}, context.Cause(ctx)
-		}
-	}
-	return errand.Outcome{Child: doc.ID, Status: string(doc.Status), OK: doc.Status == run.Succeeded && doc.Succeeded()}, err
+	return d.operate(ctx, w, call, in, operation, false, func(run.Run) {})
 }
 
 // Conclude implements errand.Records.

@@ -56,6 +56,8 @@ type AgentTask struct {
 	Space   id.Space  `json:"space_id,omitempty"`
 	Room    id.Room   `json:"room_id,omitempty"`
 	Thread  id.Thread `json:"thread_id,omitempty"`
+	After   id.Run    `json:"after_run_id,omitempty"` // a run that has ended, whose conversation goes on
+	Model   string    `json:"model,omitempty"`        // that answers; empty for that of the blueprint
 	Title   string    `json:"title,omitempty"`
 }
 

@@ -83,7 +83,9 @@ type RunAgent struct {
 type RunFilter struct {
 	Space      id.Space
 	Status     string
-	Background bool // only background runs
+	Background bool   // only background runs
+	Work       string // only runs that engines execute, of this kind: agent or operations
+	Blueprint  string // only runs of the agent that this blueprint defines
 	Page
 }
 
@@ -114,7 +116,8 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) (RunList, error) {
 	if f.Background {
 		beside = "true"
 	}
-	err := c.get(ctx, "/v1/runs", f.values("space_id", string(f.Space), "status", f.Status, "background", beside), &l)
+	err := c.get(ctx, "/v1/runs", f.values("space_id", string(f.Space), "status", f.Status, "background", beside,
+		"work", f.Work, "blueprint", f.Blueprint), &l)
 	return l, err
 }
 
@@ -187,6 +190,7 @@ const (
 	FrameResult    = "event"     // its result event; Data is a run.Result
 	FrameStdout    = "stdout"    // Data is an Output
 	FrameStderr    = "stderr"
+	FrameDelta     = "delta"    // a piece of a model's answer; Data is a model.Delta
 	FrameComplete  = "complete" // the run has ended; always the last
 )
 
@@ -204,11 +208,15 @@ type Output struct {
 	Encoding  string `json:"encoding"` // utf-8 or base64
 }
 
-// FollowRun yields the frames of a run from a number on (0 for the first), as they come. It ends after FrameComplete and not before,
+// FollowRun yields the frames of a run, of any space where none is named,
+// from a number on (0 for the first), as they come. It ends after FrameComplete and not before,
 // unless it yields an error or ctx ends: a connection that breaks is taken up again behind the last frame.
 func (c *Client) FollowRun(ctx context.Context, s id.Space, r id.Run, from uint64) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		path := join(spacePath(s), "/runs/", escape(string(r)), "/stream")
+		if s == "" {
+			path = join("/v1/runs/", escape(string(r)), "/stream")
+		}
 		next := max(from, 1)
 		for m, err := range c.follow(ctx, path, nil, func() (string, string) { return "from", strconv.FormatUint(next, 10) }) {
 			if err != nil {

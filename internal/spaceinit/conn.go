@@ -14,6 +14,8 @@ import (
 const (
 	// MaxConns is how many connections to ports of one space may be open or being opened.
 	MaxConns = 64
+	// MaxServers is how many sockets of one space may lead to the daemon.
+	MaxServers = 4
 	// MaxListening is the most listening sockets that an init names.
 	MaxListening = 256
 )
@@ -103,8 +105,9 @@ type frameHandler interface {
 
 // Conn is a connection to a port of a space. Read, Write and the two ways to close may be called from different goroutines.
 type Conn struct {
-	c  *Client
-	id uint32
+	c    *Client
+	id   uint32
+	gone chan struct{} // closed when over is set
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and made anew when something below changes
@@ -123,12 +126,17 @@ type Conn struct {
 // Dial opens a connection to a TCP port of the space's loopback interface, of IPv4 or else of IPv6. It returns ErrNobody, ErrConns, an
 // error that wraps ErrUnreached, ErrEnded if the space ends, and the cause of ctx if that ends before.
 func (c *Client) Dial(ctx context.Context, port uint16) (*Conn, error) {
-	l := &Conn{c: c, changed: make(chan struct{}), credit: Window}
+	return c.connect(ctx, KindDial, EncodePort(port))
+}
+
+// connect asks for a connection and waits until it stands.
+func (c *Client) connect(ctx context.Context, kind Kind, body []byte) (*Conn, error) {
+	l := &Conn{c: c, gone: make(chan struct{}), changed: make(chan struct{}), credit: Window}
 	var err error
 	if l.id, err = c.enter(l); err != nil {
 		return nil, err
 	}
-	if err := c.say(ctx, KindDial, l.id, EncodePort(port)); err != nil {
+	if err := c.say(ctx, kind, l.id, body); err != nil {
 		_ = l.Close() // returns no error
 		return nil, err
 	}
@@ -214,7 +222,7 @@ func (l *Conn) handle(f Frame) (over bool, err error) {
 		default:
 			l.err = fmt.Errorf("%w: %s", ErrUnreached, printable(f.Body[1:]))
 		}
-		l.over = true
+		l.end()
 	case KindData:
 		channel, data, err := DecodeData(f.Body)
 		switch {
@@ -252,7 +260,7 @@ func (l *Conn) handle(f Frame) (over bool, err error) {
 		if !l.opened && l.err == nil {
 			l.err = ErrConnClosed
 		}
-		l.over = true
+		l.end()
 	default:
 		return false, fmt.Errorf("%w: frame %d is not for a connection", ErrProtocol, f.Kind)
 	}
@@ -265,9 +273,20 @@ func (l *Conn) lost(err error) {
 	if l.err == nil {
 		l.err = err
 	}
-	l.over = true
+	l.end()
 	l.signal()
 }
+
+// end notes that the init has closed the connection. The caller holds the lock.
+func (l *Conn) end() {
+	if !l.over {
+		l.over = true
+		close(l.gone)
+	}
+}
+
+// Over is closed when the connection is over in the space: all that was sent has been taken or dropped there, and nothing more comes.
+func (l *Conn) Over() <-chan struct{} { return l.gone }
 
 // Read reads what the space sent. At the end of that it returns io.EOF; if the connection broke before, io.ErrUnexpectedEOF or why.
 func (l *Conn) Read(p []byte) (int, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the number of this protocol. It is the first thing an init says, so that a daemon never talks to an init of another build.
-const Version = 4
+const Version = 5
 
 // The bounds of the protocol. Both sides refuse what is larger and end the connection.
 const (
@@ -40,6 +40,8 @@ const (
 	KindDial    Kind = 7  // daemon: open a connection to a port of the loopback interface; its id is new
 	KindClose   Kind = 8  // daemon: end a connection at once
 	KindPorts   Kind = 9  // daemon: answer with KindListening; its id is new
+	KindServe   Kind = 10 // daemon: make a socket whose connections come to the daemon; its id is new
+	KindAccept  Kind = 11 // daemon: hand over the next connection of such a socket; its id is new
 	KindData    Kind = 16 // a piece of a channel; an empty one of stdin ends it
 	KindCredit  Kind = 17 // that many bytes of a channel were taken
 	KindReady   Kind = 32 // init: the space stands
@@ -54,6 +56,7 @@ const (
 	KindUnreached Kind = 40 // init: the connection was not opened, and why
 	KindClosed    Kind = 41 // init: the connection is over; nothing of it follows
 	KindListening Kind = 42 // init: the answer to KindPorts
+	KindServing   Kind = 43 // init: the socket stands, on this port
 )
 
 // Channel is one of a command's three standard streams, or its messages to the daemon. On a connection to a port, Stdin goes into the space

@@ -188,6 +188,14 @@ func (b Blueprint) Model(class string) string {
 	return b.Models[DefaultTask]
 }
 
+// Answering returns the blueprint with another model for all task classes; with "" it is unchanged.
+func (b Blueprint) Answering(name string) Blueprint {
+	if name != "" {
+		b.Models = map[string]string{DefaultTask: name}
+	}
+	return b
+}
+
 // Hash returns the content hash of the blueprint: of what it says, without its pins and without comments and order of its text. Two texts
 // that say the same are the same version.
 func (b Blueprint) Hash() (event.Digest, error) {

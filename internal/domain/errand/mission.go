@@ -26,6 +26,11 @@ type Mission struct {
 	// without recorded pins has nil.
 	Pins map[string]string `json:"pins,omitempty"`
 
+	// After is a run that has ended, whose conversation this one goes on; "" for none.
+	After id.Run `json:"after_run_id,omitempty"`
+	// Model is the model that answers, if it is not the blueprint's.
+	Model string `json:"model,omitempty"`
+
 	Task string `json:"task"`
 }
 

@@ -31,6 +31,7 @@ func RenewEvery(claim time.Duration) time.Duration { return claim / 3 }
 type Order struct {
 	Engine     bool          `json:"for_engine,omitempty"` // it waits for an engine that claims it
 	Work       string        `json:"work,omitempty"`       // the kind of its input, where the engine of Agentbox knows it: operations
+	Blueprint  string        `json:"blueprint,omitempty"`  // of the agent that works on it, where the daemon's loop executes it
 	Thread     id.Thread     `json:"thread_id,omitempty"`
 	Experiment id.Experiment `json:"experiment_id,omitempty"`
 	Goal       string        `json:"goal,omitempty"`

@@ -46,9 +46,10 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	counted := &instance{made, t}
 	stops, pauses := made.(space.Pausing)
 	opens, reaches := made.(space.Reachable)
+	leads, asks := made.(space.Asking)
 	switch {
-	case pauses && reaches:
-		return &reachable{&pausing{counted, stops}, opens}, nil
+	case pauses && reaches && asks:
+		return &reachable{&pausing{counted, stops}, opens, leads}, nil
 	case pauses:
 		return &pausing{counted, stops}, nil
 	}
@@ -61,10 +62,11 @@ type pausing struct {
 	space.Pausing
 }
 
-// reachable is a living space whose processes can stand still and serve on ports.
+// reachable is a living space whose processes can stand still, serve on ports and reach the daemon.
 type reachable struct {
 	*pausing
 	space.Reachable
+	space.Asking
 }
 
 // RunsCells implements space.CellTier.

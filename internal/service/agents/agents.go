@@ -54,6 +54,8 @@ type Loop struct {
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
 	// Prepare checks the arguments of a call of a tool, and returns what Operate is given.
 	Prepare func(name string, arguments json.RawMessage) (json.RawMessage, error)
+	// Earlier returns the record of a run that has ended; nil where no run goes on the conversation of another.
+	Earlier func(ctx context.Context, ws id.Workspace, r id.Run) (Earlier, error)
 	// Pins returns the content hashes of everything that a blueprint refers to, as it is now; nil where the daemon lets pins float.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 }
@@ -152,6 +154,7 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 	case Hash() != s.mission.Loop:
 		return failure(FailChanged, "the loop of this daemon is %s; the run was begun with %s", Hash(), s.mission.Loop), nil
 	}
+	b = b.Answering(s.mission.Model)
 	if s.Pins != nil && s.mission.Pins != nil {
 		now, err := s.Pins(ctx, s.w.Workspace, b)
 		if kind := fault.KindOf(err); err != nil && (kind == fault.Internal || kind == fault.Unavailable) {
@@ -177,7 +180,7 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 		return nil, err
 	}
 	s.conversation = Begin(s.def, s.tools, CacheKey(s.mission), s.mission.Task)
-	return nil, nil
+	return s.goOn(ctx)
 }
 
 func (s *session) patiently(ctx context.Context, do func() error) error {

@@ -50,6 +50,8 @@ type Conversation struct {
 	key   string
 	task  string
 
+	before    []turn // of the earlier runs whose conversation this is
+	leftOut   bool   // some of them are not sent any more
 	turns     []turn
 	heard     []string // since the last request
 	end       *errand.Result
@@ -64,6 +66,7 @@ type Conversation struct {
 
 // turn is one answer of a model, and what followed.
 type turn struct {
+	first   bool     // it begins an earlier run; its task is the first of what people said
 	heard   []string // what people said before it
 	answer  model.Answer
 	results []model.Result
@@ -239,8 +242,11 @@ func (c *Conversation) request() (model.Request, bool) {
 		return r, true
 	}
 	// Shorten as much at once as makes room for a while, so that the beginning of the requests stays the same for the endpoint's cache.
-	for c.shortened < len(c.turns) && tokens(r) > c.budget*6/10 {
+	for c.shortened < len(c.before)+len(c.turns) && tokens(r) > c.budget*6/10 {
 		c.shortened++
+		r = c.build()
+	}
+	for tokens(r) > c.budget && c.leaveOut() {
 		r = c.build()
 	}
 	return r, tokens(r) <= c.budget
@@ -257,7 +263,6 @@ func (c *Conversation) build() model.Request {
 	}
 	r.Messages = []model.Message{
 		{Role: model.System, Parts: []model.Part{model.Text(system(c.def))}},
-		{Role: model.User, Parts: []model.Part{model.Text(c.task)}},
 	}
 	said := func(parts ...model.Part) { // two messages of the user in a row are one
 		if last := &r.Messages[len(r.Messages)-1]; last.Role == model.User {
@@ -266,7 +271,13 @@ func (c *Conversation) build() model.Request {
 			r.Messages = append(r.Messages, model.Message{Role: model.User, Parts: parts})
 		}
 	}
-	for i, t := range c.turns {
+	if c.leftOut {
+		said(model.Text(saidLeftOut))
+	}
+	for i, t := range c.everything() {
+		if i == len(c.before) {
+			said(model.Text(c.task))
+		}
 		for _, text := range t.heard {
 			said(model.Text(text))
 		}
@@ -280,6 +291,9 @@ func (c *Conversation) build() model.Request {
 		if t.note != "" {
 			said(model.Text(t.note))
 		}
+	}
+	if len(c.turns) == 0 {
+		said(model.Text(c.task))
 	}
 	for _, text := range c.heard {
 		said(model.Text(text))
@@ -330,7 +344,7 @@ func (c *Conversation) read(call model.Call) model.Result {
 	if q.Length == 0 {
 		q.Length = maxRead
 	}
-	for _, t := range slices.Backward(c.turns) {
+	for _, t := range slices.Backward(c.everything()) {
 		for _, result := range t.results {
 			if result.ID != q.ID {
 				continue

@@ -32,7 +32,9 @@ const (
 
 // Hash returns the content hash of the loop: blueprints pin it.
 func Hash() event.Digest {
-	return event.DigestOf([]byte(strings.Join([]string{strconv.Itoa(Version), preamble, saidCut, saidEmpty, saidSame, readResult}, "\x00")))
+	return event.DigestOf([]byte(strings.Join([]string{
+		strconv.Itoa(Version), preamble, saidCut, saidEmpty, saidSame, saidStopped, saidLeftOut, readResult,
+	}, "\x00")))
 }
 
 // system returns what the model is told before the task.

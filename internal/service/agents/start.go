@@ -22,7 +22,9 @@ type Task struct {
 	Text      string    // 1 to MaxTask bytes
 	Space     id.Space  // in which it works; "" for a new one, as the blueprint says
 	Room      id.Room   // "" for that of the space
-	Thread    id.Thread // the agent is told what people post there while it works; "" for none
+	Thread    id.Thread // the agent is told what people post there while it works; "" for a new one
+	After     id.Run    // a run that has ended, whose conversation this one goes on; "" for none
+	Model     string    // the model that answers; "" for that of the blueprint
 	Title     string    // of the run; "" for the beginning of the text
 	Key       string    // idempotency key of the request; "" for none
 }
@@ -32,8 +34,13 @@ const MaxTask = 256 << 10
 
 // The refusals of a task.
 var (
-	ErrNoTask   = fault.New(fault.Invalid, "invalid_field", "task has 1 to %d bytes of text", MaxTask)
-	ErrAdapter  = fault.New(fault.Invalid, "adapter_unsupported", "this daemon runs agents whose adapter is internal")
+	ErrNoTask  = fault.New(fault.Invalid, "invalid_field", "task has 1 to %d bytes of text", MaxTask)
+	ErrAdapter = fault.New(fault.Invalid, "adapter_unsupported", "this daemon runs agents whose adapter is internal or external_cli")
+	ErrNoAgent = fault.New(fault.Invalid, "not_an_agent", "the run whose conversation is to go on is not the run of an agent")
+	ErrGoesOn  = fault.New(fault.Conflict, "run_not_ended", "the run whose conversation is to go on has not ended").
+			With("tell it something while it works: agentbox agent steer RUN TEXT; or end it: agentbox agent stop RUN")
+	ErrProgram = fault.New(fault.Invalid, "conversation_unsupported",
+		"an agent whose adapter is external_cli goes on no conversation, and takes no other model").With("give it one whole task")
 	ErrUnpinned = fault.New(fault.Conflict, "blueprint_unpinned", "the blueprint has a reference that is not pinned, or that changed since")
 )
 
@@ -47,10 +54,17 @@ type Starter struct {
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 	// Tools returns the tools that the agent is offered, and the content hash of their set.
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
+	// Before returns a run of an agent, and what it runs with.
+	Before func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error)
 	// Space makes the space of an agent, and returns it with its room. A repeat with the task's key returns the same space.
 	Space func(ctx context.Context, origin event.Origin, t Task, b blueprint.Blueprint) (id.Space, id.Room, error)
+	// Thread begins the thread in which people talk to the agent while it works, in the room of the task. It returns "" where the caller may
+	// not begin one.
+	Thread func(ctx context.Context, origin event.Origin, t Task) (id.Thread, error)
 	// Create records the run.
 	Create func(ctx context.Context, origin event.Origin, t Task, input json.RawMessage) (run.Run, error)
+	// External refuses a task that cannot be given to the program of a blueprint, and returns what the run records of how it is started.
+	External func(b blueprint.Blueprint, task string) (event.Digest, error)
 	// Floating lets blueprints run whose pins are missing or do not fit. It is a setting of the daemon.
 	Floating bool
 }
@@ -64,7 +78,15 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	if err != nil {
 		return run.Run{}, err
 	}
-	if b.Effective().Adapter.Kind != blueprint.Internal {
+	loop := Hash()
+	switch kind := b.Effective().Adapter.Kind; {
+	case kind == blueprint.ExternalCLI && s.External != nil && (t.After != "" || t.Model != ""):
+		return run.Run{}, ErrProgram
+	case kind == blueprint.ExternalCLI && s.External != nil:
+		if loop, err = s.External(b, t.Text); err != nil {
+			return run.Run{}, err
+		}
+	case kind != blueprint.Internal:
 		return run.Run{}, ErrAdapter
 	}
 	if !s.Floating {
@@ -77,6 +99,10 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 				With("see all: agentbox blueprint verify FILE; pin them: agentbox blueprint lock FILE; then register it")
 		}
 	}
+	if t, err = s.goOn(ctx, t); err != nil {
+		return run.Run{}, err
+	}
+	b = b.Answering(t.Model)
 	pins, err := s.Pins(ctx, t.Workspace, b)
 	if err != nil {
 		return run.Run{}, err
@@ -94,15 +120,41 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 			t.Room = room
 		}
 	}
-	input, err := json.Marshal(errand.Mission{Version: 1, Blueprint: b.Name, Edition: version, Locked: locked, Loop: Hash(), Tools: tools,
-		Space: t.Space, Pins: pinned(b, pins), Task: t.Text})
+	input, err := json.Marshal(errand.Mission{Version: 1, Blueprint: b.Name, Edition: version, Locked: locked, Loop: loop, Tools: tools,
+		Space: t.Space, Pins: pinned(b, pins), After: t.After, Model: t.Model, Task: t.Text})
 	if err != nil {
 		return run.Run{}, err
 	}
 	if t.Title == "" {
 		t.Title = title(t.Text)
 	}
+	if t.Thread == "" {
+		if t.Thread, err = s.Thread(ctx, origin, t); err != nil {
+			return run.Run{}, err
+		}
+	}
 	return s.Create(ctx, origin, t, input)
+}
+
+// goOn returns a task with the place of the run whose conversation it goes on, as far as it names none of its own.
+func (s *Starter) goOn(ctx context.Context, t Task) (Task, error) {
+	if t.After == "" {
+		return t, nil
+	}
+	before, m, err := s.Before(ctx, t.Workspace, t.After)
+	if err != nil {
+		return t, err
+	}
+	if !before.Status.Ended() {
+		return t, ErrGoesOn
+	}
+	if t.Space == "" {
+		t.Space = m.Space
+	}
+	if t.Room == "" && t.Thread == "" {
+		t.Room, t.Thread = before.Room, before.Thread
+	}
+	return t, nil
 }
 
 // pinned returns the pins of everything that a blueprint refers to, by the names that they have in its text.

@@ -42,9 +42,19 @@ func newStarter(kind string, drift ...blueprint.Drift) *starting {
 			return blueprint.Pins{Policy: "sha256:1", Models: map[string]string{"main": "sha256:2"}}, nil
 		},
 		Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) { return nil, offered, nil },
+		Before: func(_ context.Context, _ id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
+			before := run.Run{ID: r, Room: "room_before", Status: run.Cancelled, Order: run.Order{Thread: "thrd_before"}}
+			if r == "run_on" {
+				before.Status = run.Running
+			}
+			return before, errand.Mission{Space: "spc_before"}, nil
+		},
 		Space: func(_ context.Context, _ event.Origin, _ agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
 			s.spaces++
 			return id.Space("spc_of_" + b.Name), "room_of_space", nil
+		},
+		Thread: func(_ context.Context, _ event.Origin, t agents.Task) (id.Thread, error) {
+			return id.Thread("thr_in_" + t.Room), nil
 		},
 		Create: func(_ context.Context, _ event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
 			var ok bool
@@ -78,6 +88,13 @@ func TestTheTaskOfAnAgent(t *testing.T) {
 		"a space that is named": {newStarter(blueprint.Internal), agents.Task{Text: "count", Space: "spc_1"}, "", 0, "spc_1", "", "count"},
 		"a title": {newStarter(blueprint.Internal), agents.Task{Text: "count", Space: "spc_1", Title: "sum"}, "", 0, "spc_1", "",
 			"sum"},
+		"a conversation that goes on": {newStarter(blueprint.Internal), agents.Task{Text: "count", After: "run_0"}, "", 0, "spc_before",
+			"room_before", "count"},
+		"one that goes on elsewhere": {newStarter(blueprint.Internal), agents.Task{Text: "count", After: "run_0", Space: "spc_1",
+			Room: "room_1"}, "", 0, "spc_1", "room_1", "count"},
+		"a run that has not ended": {newStarter(blueprint.Internal), agents.Task{Text: "count", After: "run_on"}, "run_not_ended", 0, "", "", ""},
+		"another model": {newStarter(blueprint.Internal), agents.Task{Text: "count", Space: "spc_1", Model: "other"}, "", 0, "spc_1", "",
+			"count"},
 		"the longest text": {newStarter(blueprint.Internal), agents.Task{Text: long, Space: "spc_1"}, "", 0, "spc_1", "",
 			long[:79] + "…"},
 		"a longer text":           {newStarter(blueprint.Internal), agents.Task{Text: long + "x"}, "invalid_field", 0, "", "", ""},
@@ -94,8 +111,11 @@ func TestTheTaskOfAnAgent(t *testing.T) {
 			t.Errorf("%s: begun with %q %q %q", name, got.Space, got.Room, got.Title)
 		}
 		want := errand.Mission{Version: 1, Blueprint: "counter", Edition: 7, Locked: event.DigestOf([]byte("locked")), Loop: agents.Hash(),
-			Tools: event.DigestOf([]byte("tools")), Space: c.space, Task: c.task.Text,
+			Tools: event.DigestOf([]byte("tools")), Space: c.space, Task: c.task.Text, After: c.task.After, Model: c.task.Model,
 			Pins: map[string]string{"policy": "sha256:1", "models.main": "sha256:2", "tools": "", "loop": ""}}
+		if c.task.Model != "" {
+			want.Pins = map[string]string{"policy": "sha256:1", "models.other": "", "tools": "", "loop": ""}
+		}
 		if c.refused == "" && !reflect.DeepEqual(c.starter.input, want) {
 			t.Errorf("%s: the input is %+v, want %+v", name, c.starter.input, want)
 		}

@@ -103,6 +103,9 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 		Order: run.Order{Engine: true, Thread: q.Thread, Experiment: q.Experiment, Goal: q.Goal, Tags: q.Tags},
 	}
 	created.Work = errand.KindOf(q.Input)
+	if m, ok := errand.ReadMission(q.Input); ok {
+		created.Blueprint = m.Blueprint
+	}
 	order := created.Work == errand.Operations
 	clean, found := leak.Scan(q.Input)
 	if !order { // what an order says is executed as it is; of any other input the record is what counts, and engines get it as it was recorded

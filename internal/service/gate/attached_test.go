@@ -15,7 +15,8 @@ func TestWhatIsTypedWhileItRuns(t *testing.T) {
 	h := build(t, nil)
 	const ask, allow = policy.RequireApproval, policy.Allow
 	for line, want := range map[string]struct{ plain, attached policy.Outcome }{
-		"cat": {allow, allow}, "grep x": {allow, allow}, "grep -i x": {allow, allow}, "bash": {ask, ask}, "bash -s": {ask, ask}, "bash -i -l": {ask, ask}, "sh -i": {ask, ask},
+		"cat": {allow, allow}, "grep x": {allow, allow}, "grep -i x": {allow, allow},
+		"bash": {ask, ask}, "bash -s": {ask, ask}, "bash -i -l": {ask, ask}, "sh -i": {ask, ask},
 		"exec bash --norc": {ask, ask}, "python3": {allow, ask}, "python3 -": {allow, ask}, "python3 -i": {allow, ask}, "node": {allow, ask},
 		"python3 -i x.py": {allow, ask}, "node -i": {allow, ask}, "python3 x.py": {allow, allow}, "node x.js": {allow, allow},
 		"bash x.sh": {allow, allow}, "cd a; python3": {allow, ask}, "python3 -c 'print(1)'": {allow, allow}, "python3 -ic 1": {allow, ask},

@@ -213,6 +213,7 @@ func TestWhatIsBarred(t *testing.T) {
 		{policy.MessageCreate, user, principal.Viewer, "", true},
 		{policy.MessageCreate, user, principal.Member, principal.Overlord, false}, // the registry names the role
 		{policy.ExternalWrite, user, principal.Member, "", false},
+		{policy.ExternalWrite, user, principal.Member, principal.Overlord, false}, // of it, too
 		{policy.ExternalWrite, user, principal.Viewer, "", true},
 		{policy.ExternalWrite, h.agent, "", "", false},
 		{policy.RunCancel, service, "", "", false}, // nor is this for services, but it may act for an agent

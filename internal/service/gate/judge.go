@@ -223,8 +223,8 @@ func malformed(a policy.Action) string {
 	if a.Mode != "" && (a.Type != policy.FileCreate || space.CheckFileMode(a.Mode) != nil) {
 		return "the mode " + policy.Brief(a.Mode) + " is none that a file is made with"
 	}
-	if (a.Background || a.Attach != "") && a.Type != policy.ShellExec {
-		return "only a command runs in the background, or gets input while it runs"
+	if a.Background && a.Type != policy.ShellExec {
+		return "only a command runs in the background"
 	}
 	switch a.Attach {
 	case "":

@@ -37,9 +37,11 @@ func TestEveryOperationIsATool(t *testing.T) {
 			t.Errorf("an operation's %s counts as the tool %q (known: %t)", typ, name, known)
 		}
 	}
-	call, _ := policy.KindOf(policy.ToolCall)
-	if name, bound := toolOf(policy.Action{Type: policy.ToolCall, Operation: "op-1", Tool: "saw"}, call); !bound || name != "saw" {
-		t.Errorf("an operation that calls a tool: tool %q, bound %t", name, bound)
+	for _, typ := range []string{policy.ToolCall, policy.APICallIdempotent} {
+		kind, _ := policy.KindOf(typ)
+		if name, bound := toolOf(policy.Action{Type: typ, Operation: "op-1", Tool: "saw"}, kind); !bound || name != "saw" {
+			t.Errorf("an operation's %s with a tool: tool %q, bound %t", typ, name, bound)
+		}
 	}
 }
 

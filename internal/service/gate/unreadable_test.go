@@ -167,7 +167,8 @@ func TestWhatARulingSays(t *testing.T) {
 		!strings.Contains(err.Error(), "9007199254740993") || h.count(policy.DeniedType) != refusals+1 {
 		t.Errorf("without canonical bytes: got %v and %d refusals, want one that names the number", err, h.count(policy.DeniedType)-refusals)
 	}
-	if e, err := h.Explain(ctx, inexact, nil); err != nil || e.Request != nil || e.Shown != "" || e.Decision.ReasonCode != policy.ErrInexact.Code {
+	if e, err := h.Explain(ctx, inexact, nil); err != nil || e.Request != nil || e.Shown != "" ||
+		e.Decision.ReasonCode != policy.ErrInexact.Code {
 		t.Errorf("an explanation without canonical bytes: got %+v, %v", e, err)
 	}
 	trial, err := h.Bundles.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)

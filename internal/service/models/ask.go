@@ -106,16 +106,9 @@ func (c *asking) resume(ctx context.Context) (model.Reply, bool, error) {
 			"the run asked the request %s under the name %s before, and %s now", c.doc.Request, c.call, c.hash)
 	}
 	if c.doc.Answered != "" {
-		e, err := c.s.Log.Get(ctx, c.ask.Workspace, c.doc.Answered)
+		d, err := c.answer(ctx)
 		if err != nil {
 			return model.Reply{}, false, err
-		}
-		if e.Withheld != "" {
-			return model.Reply{}, false, fault.New(fault.NotFound, "model_answer_redacted", "the answer to %s was redacted", c.call)
-		}
-		d, err := event.Decode[model.Outcome](e)
-		if err != nil || d.Answer == nil {
-			return model.Reply{}, false, errors.Join(err, fmt.Errorf("event %s holds no answer", e.ID))
 		}
 		return c.reply(*d.Answer, d.Entry, true), true, nil
 	}
@@ -127,6 +120,37 @@ func (c *asking) resume(ctx context.Context) (model.Reply, bool, error) {
 		return model.Reply{}, false, err
 	}
 	return model.Reply{}, false, nil
+}
+
+// Recorded returns the answer that was recorded for the request of a step of a run; false where there is none. An answer that was redacted
+// is an error of the kind NotFound.
+func (s *Service) Recorded(ctx context.Context, ws id.Workspace, r id.Run, step int) (model.Answer, bool, error) {
+	c := &asking{s: s, ask: model.Ask{Workspace: ws, Run: r, Step: step}}
+	c.call = c.ask.Name()
+	if err := c.look(ctx); err != nil || c.doc.Answered == "" {
+		return model.Answer{}, false, err
+	}
+	d, err := c.answer(ctx)
+	if err != nil {
+		return model.Answer{}, false, err
+	}
+	return *d.Answer, true, nil
+}
+
+// answer reads the recorded answer to the request.
+func (c *asking) answer(ctx context.Context) (model.Outcome, error) {
+	e, err := c.s.Log.Get(ctx, c.ask.Workspace, c.doc.Answered)
+	if err != nil {
+		return model.Outcome{}, err
+	}
+	if e.Withheld != "" {
+		return model.Outcome{}, fault.New(fault.NotFound, "model_answer_redacted", "the answer to %s was redacted", c.call)
+	}
+	d, err := event.Decode[model.Outcome](e)
+	if err != nil || d.Answer == nil {
+		return model.Outcome{}, errors.Join(err, fmt.Errorf("event %s holds no answer", e.ID))
+	}
+	return d, nil
 }
 
 func (c *asking) reply(a model.Answer, entry string, repeated bool) model.Reply {

@@ -15,7 +15,7 @@ func Definition() projection.Definition {
 		return []string{string(e.Run)}
 	}
 	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
-	return projection.Define(run.Projection, 4, keys, fold, indexes).Leads(run.EntityType, run.IsHeartbeat)
+	return projection.Define(run.Projection, 5, keys, fold, indexes).Leads(run.EntityType, run.IsHeartbeat)
 }
 
 // LoadDefinition folds the runs under way in each workspace.
@@ -46,6 +46,8 @@ func indexes(r run.Run) []projection.Index {
 		by("space_background", string(r.Space))
 	}
 	by("experiment", string(r.Experiment))
+	by("work", r.Work)
+	by("blueprint", r.Blueprint)
 	if state := r.Offered(); state != "" {
 		found = append(found, projection.Index{Name: "engine", Value: state}, projection.Index{Name: "engine_room", Value: string(r.Room) + " " +
 			state})

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/surface/cli/agentcmd"
 	"agentbox/internal/surface/cli/auditcmd"
 	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/codecmd"
@@ -37,7 +38,7 @@ var commands = []struct {
 		spacecmd.Spaces, spacecmd.Files, shellcmd.Shell, runcmd.Exec, codecmd.Contexts, runcmd.Runs, runcmd.Timeline, policycmd.Approvals,
 		spacecmd.Artifacts, topcmd.Top, runcmd.Engine, hostcmd.Wasi, hostcmd.ModelContext,
 	}},
-	{"agents", "Agents:", []func(*cmdline.Invocation) *cobra.Command{agents, policycmd.Blueprints, modelcmd.Models}},
+	{"agents", "Agents:", []func(*cmdline.Invocation) *cobra.Command{agentcmd.Chat, agents, policycmd.Blueprints, modelcmd.Models}},
 	{"policy", "Policy and safety:", []func(*cmdline.Invocation) *cobra.Command{policycmd.Policies, policycmd.ActionTypes,
 		policycmd.KillSwitch, peoplecmd.Tokens, policycmd.Labels, policycmd.Incidents}},
 	{"people", "People, agents and talk:", []func(*cmdline.Invocation) *cobra.Command{
@@ -145,7 +146,7 @@ func version(i *cmdline.Invocation) *cobra.Command {
 // agents are the commands about agents: who they are, and what they are told to do.
 func agents(i *cmdline.Invocation) *cobra.Command {
 	c := peoplecmd.Agents(i)
-	c.Short = "Register agents, quarantine them, and give them tasks"
-	c.AddCommand(runcmd.AgentRun(i))
+	c.Short = "Give agents tasks, watch, steer and stop them; register and quarantine agents"
+	c.AddCommand(agentcmd.Commands(i)...)
 	return c
 }

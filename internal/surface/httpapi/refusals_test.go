@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// TestARefusalWithoutCanonicalBytesIsRecorded names what is not UTF-8 text. Such an action has no canonical bytes, and no digest. The answer
-// says so, and the refusal is recorded like any other one, as an event about nothing.
+// TestARefusalWithoutCanonicalBytesIsRecorded names what is not UTF-8 text. Such an action has no canonical bytes, and no digest. The
+// answer says so, and the refusal is recorded like any other one, as an event about nothing.
 func TestARefusalWithoutCanonicalBytesIsRecorded(t *testing.T) {
 	d := startDaemon(t)
 	for _, c := range []struct{ method, path, action string }{
@@ -41,8 +41,8 @@ func TestARefusalWithoutCanonicalBytesIsRecorded(t *testing.T) {
 	}
 }
 
-// TestANumberThatIsNotExactIsNamed: an integer that canonical JSON cannot keep apart from its neighbours is refused with itself in the error,
-// and nothing is recorded of a request that is not well formed.
+// TestANumberThatIsNotExactIsNamed: the refusal of an integer that canonical JSON cannot keep apart from its neighbours names the integer.
+// Nothing is recorded of a request that is not well formed.
 func TestANumberThatIsNotExactIsNamed(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)

@@ -1929,6 +1929,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{run_id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Watch a run, whoever executes it
+         * @description As the stream of a run under its space. That of an agent's run has the pieces of the model's answers (delta), and the tool calls with their questions and results (operation and event; operationId is the tool call).
+         */
+        get: operations["stream-any-run"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{run_id}/transcript": {
         parameters: {
             query?: never;
@@ -3006,13 +3026,17 @@ export interface components {
             display_name: string;
         };
         AgentTask: {
+            /** @description A run of an agent that has ended, whose conversation this one goes on, in its space, room and thread unless others are named */
+            after_run_id?: string;
+            /** @description The model that answers, of the workspace's catalogue; that of the blueprint without it */
+            model?: string;
             /** @description The room of the run; that of the space without it */
             room_id?: string;
             /** @description The space in which it works, or its name; without it, a new one as the blueprint says */
             space_id?: string;
             /** @description What the agent is to do, at most 256 KiB */
             task: string;
-            /** @description The agent is told what people post in this thread, before its next turn */
+            /** @description The agent is told what people post in this thread, before its next turn; without it, a new one in the room of the run */
             thread_id?: string;
             /** @description Of the run; the beginning of the task without it */
             title?: string;
@@ -5132,6 +5156,7 @@ export interface components {
             attempts?: number;
             /** @description It runs beside the other runs of its space */
             background?: boolean;
+            blueprint?: string;
             capability_token_id?: string;
             claim?: components["schemas"]["RunClaim"];
             correlation_id: string;
@@ -5730,6 +5755,7 @@ export interface components {
             attempts?: number;
             /** @description It runs beside the other runs of its space */
             background?: boolean;
+            blueprint?: string;
             capability_token_id?: string;
             claim?: components["schemas"]["RunClaim"];
             correlation_id: string;
@@ -6339,6 +6365,105 @@ export interface components {
             sha256: string;
             /** Format: int64 */
             size_bytes: number;
+        };
+        /** @description The run has ended: its events message, without the events. Always the last */
+        StreamAnyRunComplete: {
+            data: components["schemas"]["RunEvents"] | components["schemas"]["Dropped"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "complete";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description No more output of the run is kept */
+        StreamAnyRunCut: {
+            data: components["schemas"]["CutShort"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "cut";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description A piece of a model's answer, while it comes; the answer itself is recorded when it is whole */
+        StreamAnyRunDelta: {
+            data: components["schemas"]["ModelDelta"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "delta";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description An operation's result; long fields are left out and named in `omitted` */
+        StreamAnyRunEvent: {
+            data: components["schemas"]["RunResult"] | components["schemas"]["Dropped"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "event";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        StreamAnyRunFrame: components["schemas"]["StreamAnyRunOperation"] | components["schemas"]["StreamAnyRunEvent"] | components["schemas"]["StreamAnyRunStdout"] | components["schemas"]["StreamAnyRunStderr"] | components["schemas"]["StreamAnyRunDelta"] | components["schemas"]["StreamAnyRunCut"] | components["schemas"]["StreamAnyRunComplete"];
+        /** @description An operation begins */
+        StreamAnyRunOperation: {
+            data: components["schemas"]["Begun"] | components["schemas"]["Dropped"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "operation";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description A piece of what a command prints as errors */
+        StreamAnyRunStderr: {
+            data: components["schemas"]["Output"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "stderr";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description A piece of what a command prints */
+        StreamAnyRunStdout: {
+            data: components["schemas"]["Output"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "stdout";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
         };
         StreamEventsFrame: components["schemas"]["StreamEventsMessage"];
         /** @description An event; or, without data, the place where a stream begins that was asked for no place */
@@ -7227,6 +7352,14 @@ export type StepContent = components['schemas']['StepContent'];
 export type StepList = components['schemas']['StepList'];
 export type StepRequest = components['schemas']['StepRequest'];
 export type StepStored = components['schemas']['StepStored'];
+export type StreamAnyRunComplete = components['schemas']['StreamAnyRunComplete'];
+export type StreamAnyRunCut = components['schemas']['StreamAnyRunCut'];
+export type StreamAnyRunDelta = components['schemas']['StreamAnyRunDelta'];
+export type StreamAnyRunEvent = components['schemas']['StreamAnyRunEvent'];
+export type StreamAnyRunFrame = components['schemas']['StreamAnyRunFrame'];
+export type StreamAnyRunOperation = components['schemas']['StreamAnyRunOperation'];
+export type StreamAnyRunStderr = components['schemas']['StreamAnyRunStderr'];
+export type StreamAnyRunStdout = components['schemas']['StreamAnyRunStdout'];
 export type StreamEventsFrame = components['schemas']['StreamEventsFrame'];
 export type StreamEventsMessage = components['schemas']['StreamEventsMessage'];
 export type StreamRoomFrame = components['schemas']['StreamRoomFrame'];
@@ -11858,6 +11991,10 @@ export interface operations {
                 room_id?: string;
                 /** @description Only runs of this experiment */
                 experiment_id?: string;
+                /** @description Only runs that engines execute, of this kind: tasks of agents, or operations in a space */
+                work?: "agent" | "operations";
+                /** @description Only runs of the agent that this blueprint defines */
+                blueprint?: string;
                 /** @description Only runs in this state */
                 status?: "queued" | "running" | "awaiting_approval" | "succeeded" | "failed" | "cancelled";
                 /** @description Only background runs */
@@ -12681,6 +12818,57 @@ export interface operations {
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "stream-any-run": {
+        parameters: {
+            query?: {
+                /** @description The number of the first frame; 1 by default */
+                from?: number;
+            };
+            header?: {
+                /** @description The last frame that was received; wins over from */
+                "Last-Event-ID"?: number;
+            };
+            path: {
+                /** @description The run */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["StreamAnyRunFrame"][];
+                };
+            };
+            /** @description Nothing more will come: the stream is complete behind the place that was asked for */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             /** @description A problem document; `error` says which */

@@ -215,12 +215,32 @@ func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, fro
 				completed = true
 				continue
 			}
-			if err := x.live.Wait(ctx, runID, from-1); err != nil {
+			if err := x.more(ctx, doc, from-1); err != nil {
 				yield(livestream.Frame{}, err)
 				return
 			}
 		}
 	}
+}
+
+// more waits for frames of a run after a number. Who ends the run of an engine writes no frame: there it waits for the end, too.
+func (x *Service) more(ctx context.Context, doc run.Run, after uint64) error {
+	if !doc.Engine {
+		return x.live.Wait(ctx, doc.ID, after)
+	}
+	waiting, enough := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		defer enough()
+		_, _ = x.history.Wait(waiting, doc.Workspace, doc.ID) // the next look at the run says what came of it
+	})
+	err := x.live.Wait(waiting, doc.ID, after)
+	enough()
+	watching.Wait()
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		return nil // it has ended
+	}
+	return err
 }
 
 // Count returns how many frames a run has, but at most upTo.

@@ -45,23 +45,27 @@ func (h *Reader) Load(ctx context.Context, ws id.Workspace, runID id.Run) (run.R
 	return projection.Load[run.Run](ctx, h.docs, ws, run.Projection, string(runID))
 }
 
-// Filter selects runs: those of a space, of a room or of an experiment, of which one may be named, and those of a status.
+// Filter selects runs: those of a space, a room, an experiment, a kind of work or a blueprint, of which one may be named, and those of a
+// status.
 type Filter struct {
 	Space      id.Space
 	Room       id.Room
 	Experiment id.Experiment
+	Work       string // errand.Operations or errand.Agent
+	Blueprint  string // its name
 	Status     run.Status
 	Background bool // only background runs: those of a space, or all
 }
 
 var errFilter = fault.New(fault.Invalid, "invalid_filter",
-	"name a space, a room or an experiment, and only one of them; background runs are listed by their space alone, or all of them")
+	"name a space, a room, an experiment, a kind of work or a blueprint, and only one of them; "+
+		"background runs are listed by their space alone, or all of them")
 
 // List returns runs of the workspace, newest first. After is the run behind which to go on.
 func (h *Reader) List(ctx context.Context, ws id.Workspace, f Filter, after id.Run, limit int) ([]run.Run, error) {
 	q := projection.Query{Workspace: ws, Name: run.Projection, After: string(after), Newest: true, Limit: limit}
 	for _, by := range []projection.Index{{Name: "space", Value: string(f.Space)}, {Name: "room", Value: string(f.Room)}, {Name: "experiment",
-		Value: string(f.Experiment)}} {
+		Value: string(f.Experiment)}, {Name: "work", Value: f.Work}, {Name: "blueprint", Value: f.Blueprint}} {
 		if by.Value == "" {
 			continue
 		}

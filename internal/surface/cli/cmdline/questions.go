@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/surface/cli/term"
@@ -80,6 +82,9 @@ func (i *Invocation) Own(a policy.Approval) policy.Approval {
 	return i.Asking(a)
 }
 
+// always is how long an answer holds that a person at a terminal gives for later questions, too.
+const always = 24 * time.Hour
+
 // Answer asks the person at the terminal and sends the answer; false means that there was none.
 func (i *Invocation) Answer(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) {
 	a, err := api.Approval(ctx, approval)
@@ -91,7 +96,7 @@ func (i *Invocation) Answer(ctx context.Context, api *client.Client, approval id
 	p.Line("")
 	WriteQuestion(p, i.Own(a))
 	for {
-		line, err := i.ask(p.Paint(term.Bold, "Allow it? [y]es, [n]o, or [l]ater: "))
+		line, err := i.ask(p.Paint(term.Bold, "Allow it? [y]es, [a]lways in this room for a day, [n]o, or [l]ater: "))
 		if errors.Is(err, io.EOF) {
 			fmt.Fprintln(i.Err)
 			return false, nil
@@ -99,20 +104,25 @@ func (i *Invocation) Answer(ctx context.Context, api *client.Client, approval id
 		if err != nil {
 			return false, err
 		}
-		var decision string
+		answer := client.Answer{Decision: "approve", Saw: &a.ActionHash}
 		switch word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(line)), " "); word {
 		case "y", "yes":
-			decision = "approve"
+		case "a", "always":
+			answer.Scope, answer.ExpiresAt, answer.Uses = policy.ScopeRoom, i.Clock.Now().Add(always), policy.MaxStandingUses
 		case "n", "no":
-			decision = "deny"
+			answer.Decision = "deny"
 		case "l", "later":
 			return false, nil
 		default:
 			continue
 		}
-		a, err = api.Decide(ctx, approval, client.Answer{Decision: decision, Saw: &a.ActionHash})
-		if err == nil && Waits(a) {
-			p.Line("%s", p.Paint(term.Yellow, Missing(a)))
+		decided, err := api.Decide(ctx, approval, answer)
+		switch {
+		case answer.Scope != "" && fault.KindOf(err) == fault.Invalid:
+			p.Line("%s", p.Paint(term.Yellow, "not always: "+term.OneLine(err.Error(), 300)))
+			continue
+		case err == nil && Waits(decided):
+			p.Line("%s", p.Paint(term.Yellow, Missing(decided)))
 			return false, nil
 		}
 		return err == nil, err

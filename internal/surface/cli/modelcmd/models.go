@@ -275,7 +275,7 @@ func usage(i *cmdline.Invocation) *cobra.Command {
 	var scope, day, run string
 	var limit int
 	c := &cobra.Command{
-		Use: "usage", Short: "Show what models were used for, and what that cost", Args: cobra.NoArgs,
+		Use: "usage", Aliases: []string{"cost"}, Short: "Show what models were used for, and what that cost", Args: cobra.NoArgs,
 		Example: "  agentbox model usage\n  agentbox model usage --by agent --day 2026-11-28\n  agentbox model usage --run run_...",
 	}
 	f := c.Flags()

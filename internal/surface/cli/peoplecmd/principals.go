@@ -15,16 +15,14 @@ import (
 
 // Principals returns the commands for principals: people, agents and services.
 func Principals(i *cmdline.Invocation) *cobra.Command {
-	list := principalList(i, "principal", "")
+	list := principalList(i)
 	list.Flags().String("kind", "", "only these: user, agent or service")
 	return cmdline.Group("principal", "Add people and services, and change roles", list, principalShow(i), principalAdd(i), principalRole(i))
 }
 
 // Agents are the commands about agents.
 func Agents(i *cmdline.Invocation) *cobra.Command {
-	return cmdline.Group("agent", "Register and quarantine agents", principalList(i, "agent", string(id.Agent)), agentRegister(i),
-		agentQuarantine(i,
-			true), agentQuarantine(i, false))
+	return cmdline.Group("agent", "Register and quarantine agents", agentRegister(i), agentQuarantine(i, true), agentQuarantine(i, false))
 }
 
 // Keys are the commands about API keys.
@@ -32,9 +30,9 @@ func Keys(i *cmdline.Invocation) *cobra.Command {
 	return cmdline.Group("key", "Make, list, rotate and revoke API keys", keyList(i), keyIssue(i), keyE2B(i), keyRotate(i), keyRevoke(i))
 }
 
-func principalList(i *cmdline.Invocation, what, kind string) *cobra.Command {
-	f := client.PrincipalFilter{Kind: kind}
-	c := &cobra.Command{Use: "ls [PART OF A NAME]", Aliases: []string{"list"}, Short: "List each " + what + ", the newest first",
+func principalList(i *cmdline.Invocation) *cobra.Command {
+	var f client.PrincipalFilter
+	c := &cobra.Command{Use: "ls [PART OF A NAME]", Aliases: []string{"list"}, Short: "List each principal, the newest first",
 		Args: cobra.MaximumNArgs(1)}
 	cmdline.Pages(c, &f.Page)
 	var whole bool

@@ -12,10 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
-	xterm "golang.org/x/term"
 	"mvdan.cc/sh/v3/syntax"
 
 	"agentbox/internal/client"
@@ -26,6 +24,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/follow"
+	"agentbox/internal/surface/cli/lineedit"
 	"agentbox/internal/surface/cli/term"
 )
 
@@ -71,9 +70,9 @@ type session struct {
 	last     int      // exit code of the last line
 	wait     func(context.Context, *client.Later) error
 
-	editor *xterm.Terminal // nil where the input is not a terminal
+	editor *lineedit.Editor // nil where the input is not a terminal
 	keys   *term.Typed
-	past   *history
+	past   *lineedit.History
 }
 
 // run reads lines and runs them until they end.
@@ -89,7 +88,7 @@ func (s *session) run(ctx context.Context) error {
 	for {
 		line, err := s.read(read)
 		switch {
-		case errors.Is(err, errDropped):
+		case errors.Is(err, lineedit.ErrDropped):
 			s.last = cmdline.ExitInterrupted
 			continue
 		case errors.Is(err, io.EOF) && s.editor != nil:
@@ -134,40 +133,15 @@ func (s *session) leaves(line string) (code int, leaves bool) {
 
 // open prepares the input: a function that reads one line behind a prompt, and one that leaves the terminal as it was.
 func (s *session) open(ctx context.Context) (read func(prompt string) (string, error), done func(), err error) {
-	if s.i.JSON || !s.i.Terminal || !s.i.Asks || s.i.Edit == nil {
-		return s.lines(), func() {}, nil
-	}
-	restore, err := s.i.Edit()
-	if errors.Is(err, errors.ErrUnsupported) {
-		return s.lines(), func() {}, nil
-	}
+	editor, done, err := lineedit.Open(ctx, s.i, "shell_history", s.tab(ctx))
 	if err != nil {
-		return nil, nil, cmdline.NoKeys(err)
+		return nil, nil, err
 	}
-	if s.past, err = openHistory(historyFile(s.i)); err != nil {
-		cmdline.Complain(s.i.Err, s.i.Printer(s.i.Err), err)
+	if editor == nil {
+		return s.lines(), done, nil
 	}
-	ctx, stop := context.WithCancel(ctx)
-	s.keys = &term.Typed{Out: s.i.Out, Pieces: make(chan []byte)}
-	var pumping sync.WaitGroup
-	pumping.Go(func() { s.keys.Pump(ctx, s.i.In) })
-	s.editor = xterm.NewTerminal(s.keys, "")
-	s.editor.History = s.past
-	s.editor.AutoCompleteCallback = s.tab(ctx)
-	s.editor.SetBracketedPasteMode(true)
-	done = func() {
-		s.editor.SetBracketedPasteMode(false)
-		stop()
-		for range s.keys.Pieces { // it may be giving one
-		}
-		pumping.Wait()
-		restore()
-		if s.past.wrong != nil {
-			cmdline.Complain(s.i.Err, s.i.Printer(s.i.Err), s.past.wrong)
-		}
-	}
-	s.i.Answers = s.edited
-	return s.edited, done, nil
+	s.editor, s.keys, s.past = editor, editor.Keys, editor.Past
+	return editor.Line, done, nil
 }
 
 // lines reads lines of an input that is not a terminal.
@@ -179,28 +153,6 @@ func (s *session) lines() func(string) (string, error) {
 	}
 }
 
-// errDropped says that the person does not want the line.
-var errDropped = errors.New("dropped")
-
-// edited reads a line that a person edits.
-func (s *session) edited(prompt string) (string, error) {
-	width, height := s.i.Screen()
-	_ = s.editor.SetSize(width, height) // it has no way to fail before something is drawn
-	s.editor.SetPrompt(prompt)
-	s.keys.Broken = false
-	line, err := s.editor.ReadLine()
-	if errors.Is(err, xterm.ErrPasteIndicator) {
-		err = nil
-	}
-	if errors.Is(err, io.EOF) {
-		fmt.Fprintln(s.i.Out)
-	}
-	if err == nil && s.keys.Broken {
-		err = errDropped
-	}
-	return line, err
-}
-
 // width is how many characters a line of the terminal has.
 func (s *session) width() int {
 	width, _ := s.i.Screen()
@@ -210,7 +162,7 @@ func (s *session) width() int {
 // tab completes what is typed when the key is pressed.
 func (s *session) tab(ctx context.Context) func(line string, pos int, key rune) (string, int, bool) {
 	return func(line string, pos int, key rune) (string, int, bool) {
-		if key != '\t' || s.past.mute {
+		if key != '\t' || s.past.Mute {
 			return "", 0, false
 		}
 		newLine, newPos, offers := s.complete(ctx, line, pos)
@@ -523,10 +475,10 @@ func (a *attended) asks(ctx context.Context, approval id.Approval) error {
 	}
 	a.leave()
 	defer a.watch()
-	s.past.mute = true
-	defer func() { s.past.mute = false }()
+	s.past.Mute = true
+	defer func() { s.past.Mute = false }()
 	answered, err := s.i.Answer(ctx, s.api, approval)
-	if errors.Is(err, errDropped) {
+	if errors.Is(err, lineedit.ErrDropped) {
 		a.cancel()
 		return nil
 	}

@@ -2,6 +2,7 @@ package runapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"agentbox/internal/domain/id"
@@ -18,7 +19,9 @@ type agentTask struct {
 	Version int       `json:"version,omitempty" minimum:"1" doc:"Of the blueprint; the newest without it"`
 	Space   id.Space  `json:"space_id,omitempty" maxLength:"100" doc:"The space in which it works, or its name; without it, a new one as the blueprint says"`
 	Room    id.Room   `json:"room_id,omitempty" maxLength:"64" doc:"The room of the run; that of the space without it"`
-	Thread  id.Thread `json:"thread_id,omitempty" maxLength:"64" doc:"The agent is told what people post in this thread, before its next turn"`
+	Thread  id.Thread `json:"thread_id,omitempty" maxLength:"64" doc:"The agent is told what people post in this thread, before its next turn; without it, a new one in the room of the run"`
+	After   id.Run    `json:"after_run_id,omitempty" maxLength:"64" doc:"A run of an agent that has ended, whose conversation this one goes on, in its space, room and thread unless others are named"`
+	Model   string    `json:"model,omitempty" maxLength:"64" doc:"The model that answers, of the workspace's catalogue; that of the blueprint without it"`
 	Title   string    `json:"title,omitempty" maxLength:"200" doc:"Of the run; the beginning of the task without it"`
 }
 
@@ -56,12 +59,22 @@ func (s *Agents) run(ctx context.Context, c wire.Call, in *struct {
 		if q.Space, err = s.SpaceNamed(ctx, c, q.Space); err != nil {
 			return run.Run{}, err
 		}
-		if _, err := s.of.spaces.Catalog.Space(ctx, c.Caller.Workspace, q.Space); err != nil {
+		in, err := s.of.spaces.Catalog.Space(ctx, c.Caller.Workspace, q.Space)
+		if err != nil {
+			return run.Run{}, err
+		}
+		if q.Room == "" && q.Thread == "" {
+			q.Room = in.Room
+		}
+	}
+	if q.After != "" { // who goes on a conversation may read it
+		about := map[string]string{"run_id": string(q.After)}
+		if err := errors.Join(s.Bound(ctx, c, wire.Shows("run", "run_id"), about), s.Labelled(ctx, c, about)); err != nil {
 			return run.Run{}, err
 		}
 	}
 	return s.start.Start(ctx, c.Once(), agents.Task{
 		Workspace: c.Caller.Workspace, Blueprint: in.Name, Version: q.Version, Text: q.Task,
-		Space: q.Space, Room: q.Room, Thread: q.Thread, Title: q.Title, Key: c.ServiceKey(),
+		Space: q.Space, Room: q.Room, Thread: q.Thread, After: q.After, Model: q.Model, Title: q.Title, Key: c.ServiceKey(),
 	})
 }

@@ -158,10 +158,12 @@ func (s *Runs) Register() {
 				Space      string `query:"space_id" doc:"Only runs of this space"`
 				Room       string `query:"room_id" doc:"Only runs of this room"`
 				Experiment string `query:"experiment_id" doc:"Only runs of this experiment"`
+				Work       string `query:"work" enum:"agent,operations" doc:"Only runs that engines execute, of this kind: tasks of agents, or operations in a space"`
+				Blueprint  string `query:"blueprint" maxLength:"63" doc:"Only runs of the agent that this blueprint defines"`
 				RunFilter
 			}) (*struct{ Body runList }, error) {
-				return s.listRuns(ctx, c, history.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment)},
-					in.RunFilter)
+				return s.listRuns(ctx, c, history.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment),
+					Work: in.Work, Blueprint: in.Blueprint}, in.RunFilter)
 			})
 			continue
 		}
@@ -209,6 +211,7 @@ func (s *Runs) Register() {
 			"complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
+	s.registerStream()
 	wire.Handle(s.Server, wire.Operation{
 		ID: "retain-run", Needs: wire.Does(policy.AuditRedact, "run_id").From(principal.Admin).PastLabels(), Method: http.MethodPost,
 		Path: "/v1/runs/{run_id}/retention", Tag: "runs", Summary: "Set how long the data of a run that has ended are kept",

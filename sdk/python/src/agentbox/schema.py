@@ -64,6 +64,8 @@ class AgentRequest(TypedDict, closed=True):
 
 
 class AgentTask(TypedDict, closed=True):
+    after_run_id: NotRequired[str]
+    model: NotRequired[str]
     room_id: NotRequired[str]
     space_id: NotRequired[str]
     task: str
@@ -1899,6 +1901,56 @@ class StepStored(TypedDict, closed=True):
     size_bytes: int
 
 
+class StreamAnyRunCut(TypedDict, closed=True):
+    """
+    No more output of the run is kept
+    """
+
+    data: CutShort
+    event: Literal['cut']
+    id: int
+
+
+class StreamAnyRunDelta(TypedDict, closed=True):
+    """
+    A piece of a model's answer, while it comes; the answer itself is recorded when it is whole
+    """
+
+    data: ModelDelta
+    event: Literal['delta']
+    id: int
+
+
+class StreamAnyRunOperation(TypedDict, closed=True):
+    """
+    An operation begins
+    """
+
+    data: Begun | Dropped
+    event: Literal['operation']
+    id: int
+
+
+class StreamAnyRunStderr(TypedDict, closed=True):
+    """
+    A piece of what a command prints as errors
+    """
+
+    data: Output
+    event: Literal['stderr']
+    id: int
+
+
+class StreamAnyRunStdout(TypedDict, closed=True):
+    """
+    A piece of what a command prints
+    """
+
+    data: Output
+    event: Literal['stdout']
+    id: int
+
+
 class StreamRunCut(TypedDict, closed=True):
     """
     No more output of the run is kept
@@ -2700,6 +2752,16 @@ class StepArtifact(TypedDict, closed=True):
     title: NotRequired[str]
 
 
+class StreamAnyRunEvent(TypedDict, closed=True):
+    """
+    An operation's result; long fields are left out and named in `omitted`
+    """
+
+    data: RunResult | Dropped
+    event: Literal['event']
+    id: int
+
+
 class StreamEventsMessage(TypedDict, closed=True):
     """
     An event; or, without data, the place where a stream begins that was asked for no place
@@ -2840,6 +2902,7 @@ class Run(TypedDict, closed=True):
     artifacts_kept: NotRequired[RunGathered]
     attempts: NotRequired[int]
     background: NotRequired[bool]
+    blueprint: NotRequired[str]
     capability_token_id: NotRequired[str]
     claim: NotRequired[RunClaim]
     correlation_id: str
@@ -2918,6 +2981,7 @@ class RunShown(TypedDict, closed=True):
     artifacts_kept: NotRequired[RunGathered]
     attempts: NotRequired[int]
     background: NotRequired[bool]
+    blueprint: NotRequired[str]
     capability_token_id: NotRequired[str]
     claim: NotRequired[RunClaim]
     correlation_id: str
@@ -2984,6 +3048,27 @@ SpaceRequest = TypedDict(
         'ttl_seconds': NotRequired[int],
     },
     closed=True,
+)
+
+
+class StreamAnyRunComplete(TypedDict, closed=True):
+    """
+    The run has ended: its events message, without the events. Always the last
+    """
+
+    data: RunEvents | Dropped
+    event: Literal['complete']
+    id: int
+
+
+StreamAnyRunFrame: TypeAlias = (
+    StreamAnyRunOperation
+    | StreamAnyRunEvent
+    | StreamAnyRunStdout
+    | StreamAnyRunStderr
+    | StreamAnyRunDelta
+    | StreamAnyRunCut
+    | StreamAnyRunComplete
 )
 
 

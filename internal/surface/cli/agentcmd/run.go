@@ -1,4 +1,4 @@
-package runcmd
+package agentcmd
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
@@ -21,11 +22,11 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// AgentRun is the command that gives an agent a task.
-func AgentRun(i *cmdline.Invocation) *cobra.Command {
+// agentRun is the command that gives an agent a task.
+func agentRun(i *cmdline.Invocation) *cobra.Command {
 	var (
 		space, room string
-		detach      bool
+		detach, ask bool
 		t           client.AgentTask
 	)
 	c := &cobra.Command{
@@ -33,16 +34,18 @@ func AgentRun(i *cmdline.Invocation) *cobra.Command {
 		Long: "Run begins a run of the agent that a blueprint defines. BLUEPRINT is the name of a registered one, or a file. A file is " +
 			"registered first.\nTASK is the text of the task; - reads it from standard input. The agent works in a new space as the blueprint " +
 			"says, unless\n--space names one. Turns, tool calls and questions go to standard error, the report goes to standard output. An " +
-			"interruption\nof this command does not end the run: `agentbox runs cancel RUN` does. The agent is told what people post in --thread, " +
-			"before its\nnext turn.",
+			"interruption\nof this command does not end the run: `agentbox agent stop RUN` does. `agentbox agent steer RUN TEXT` tells the agent " +
+			"something\nwhile it works. Where policy asks a person, the person at this terminal is asked.",
 		Example: "  agentbox agent run reporter \"sum up notes.md in three lines\" --space notes\n" +
 			"  agentbox agent run reporter.yaml - < task.md",
 	}
 	c.Flags().IntVar(&t.Version, "version", 0, "of the blueprint; the newest if not named")
 	c.Flags().StringVar(&space, "space", "", "the space in which it works")
 	cmdline.RoomFlag(i, c, &room)
-	c.Flags().StringVar((*string)(&t.Thread), "thread", "", "a thread of the room; the agent is told what people post there")
+	c.Flags().StringVar((*string)(&t.Thread), "thread", "",
+		"a thread of the room; the agent is told what people post there (default: a new one)")
 	c.Flags().StringVar(&t.Title, "title", "", "what the run is called")
+	c.Flags().BoolVar(&ask, "ask", false, "ask here what a person has to decide, also where the input is not a terminal")
 	c.Flags().BoolVarP(&detach, "detach", "d", false, "print the run, and do not follow it")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -72,10 +75,38 @@ func AgentRun(i *cmdline.Invocation) *cobra.Command {
 		if detach {
 			return i.Show(made, func(p *term.Printer) { p.Line("%s", made.ID) })
 		}
-		if err := followAgent(ctx, i, api, made); err != nil {
+		p := i.Printer(i.Err)
+		p.Line("%s has begun; Ctrl-C leaves it running", made.ID)
+		if err := followAgent(ctx, i, api, made, ask || i.Asks && i.Terminal && !i.JSON); err != nil {
 			return err
 		}
 		return reportOf(ctx, i, api, made)
+	}
+	return c
+}
+
+// agentFollow is the command that watches an agent at work.
+func agentFollow(i *cmdline.Invocation) *cobra.Command {
+	var ask bool
+	c := &cobra.Command{
+		Use: "follow RUN", Short: "Follow an agent's run to its report, and answer its questions", Args: cobra.ExactArgs(1),
+		Long: "Follow shows what an agent did and does, as `agentbox agent run` does, and ends as that does.",
+	}
+	c.Flags().BoolVar(&ask, "ask", false, "ask here what a person has to decide, also where the input is not a terminal")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		api, err := i.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		shown, _, err := find(ctx, api, id.Run(args[0]))
+		if err != nil {
+			return err
+		}
+		if err := followAgent(ctx, i, api, shown.Run, ask || i.Asks && i.Terminal && !i.JSON); err != nil {
+			return err
+		}
+		return reportOf(ctx, i, api, shown.Run)
 	}
 	return c
 }
@@ -125,10 +156,10 @@ func registered(ctx context.Context, i *cmdline.Invocation, api *client.Client, 
 	return checked.Name, err
 }
 
-// followAgent tells on standard error what an agent does, until its run ends.
-func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run) error {
+// followAgent tells on standard error what an agent does, until its run ends. Where ask is set, it asks the person here what a person has
+// to decide.
+func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run, ask bool) error {
 	p := i.Printer(i.Err)
-	p.Line("%s has begun; Ctrl-C leaves it running", made.ID)
 	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
 		run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, policy.DeniedType,
 		policy.ApprovalRequestedType,
@@ -140,9 +171,43 @@ func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 		if e.Run == made.ID && (e.Type == run.EventCompleted || e.Type == run.EventFailed || e.Type == run.EventCancelled) {
 			return nil
 		}
+		if approval := asked(e); ask && approval != "" {
+			if err := answered(ctx, i, api, approval); err != nil {
+				return err
+			}
+			continue
+		}
 		tellAgent(p, made, e)
 	}
 	return ctx.Err()
+}
+
+// asked returns the question that an event asks a person; "" for other events.
+func asked(e event.Event) id.Approval {
+	var said struct {
+		Approval id.Approval `json:"approval_id"`
+	}
+	if e.Type != policy.ApprovalRequestedType || json.Unmarshal(e.Data, &said) != nil {
+		return ""
+	}
+	return said.Approval
+}
+
+// answered asks the person here about a question. Without an answer the run waits.
+func answered(ctx context.Context, i *cmdline.Invocation, api *client.Client, approval id.Approval) error {
+	done, err := i.Answer(ctx, api, approval)
+	if kind := fault.KindOf(err); err != nil && kind != fault.Denied && kind != fault.Conflict {
+		return err
+	}
+	p := i.Printer(i.Err)
+	if err != nil {
+		cmdline.Complain(i.Err, p, err)
+	}
+	if !done {
+		p.Line("%s", p.Paint(term.Yellow, "  waits until a person says: agentbox approvals approve "+term.OneLine(string(approval), 80)+
+			", or deny"))
+	}
+	return nil
 }
 
 // tellAgent tells one event of an agent's run, or of a run in the space that one of its tool calls stands for.
@@ -204,5 +269,5 @@ func reportOf(ctx context.Context, i *cmdline.Invocation, api *client.Client, ma
 		why = shown.Reported.Message
 	}
 	return fault.New(fault.Conflict, "agent_run_failed", "the run %s: %s", shown.Status, term.OneLine(why, 300)).
-		With("see what it did: agentbox runs show " + string(made.ID))
+		With("see what it did: agentbox agent show " + string(made.ID))
 }

@@ -1,4 +1,4 @@
-package shellcmd
+package lineedit
 
 import (
 	"bufio"
@@ -21,28 +21,28 @@ const (
 	maxHistoryFile = 8 << 20 // bytes of the file that are read
 )
 
-// history holds the lines that were typed in sessions, the newest last. It implements term.History.
-type history struct {
-	file  string // "" keeps it for as long as the shell is open
+// History holds the lines that were typed in sessions, the newest last. It implements the History of an xterm terminal.
+type History struct {
+	file  string // "" keeps it for as long as the session lasts
 	lines []string
-	mute  bool // what is typed now is an answer and no line
+	Mute  bool // what is typed now is an answer and no line
 	wrong error
 }
 
-// historyFile is where the history of the user lies: agentbox in XDG_STATE_HOME, else in ~/.local/state; "" where there is no such place.
-func historyFile(i *cmdline.Invocation) string {
+// File is where a history of the user lies: agentbox in XDG_STATE_HOME, else in ~/.local/state; "" where there is no such place.
+func File(i *cmdline.Invocation, name string) string {
 	if state := i.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "agentbox", "shell_history")
+		return filepath.Join(state, "agentbox", name)
 	}
 	if home := i.Getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "agentbox", "shell_history")
+		return filepath.Join(home, ".local", "state", "agentbox", name)
 	}
 	return ""
 }
 
-// openHistory reads the history, and cuts a file that has grown to twice what is kept.
-func openHistory(file string) (*history, error) {
-	h := &history{file: file}
+// OpenHistory reads the history, and cuts a file that has grown to twice what is kept.
+func OpenHistory(file string) (*History, error) {
+	h := &History{file: file}
 	if file == "" {
 		return h, nil
 	}
@@ -70,8 +70,8 @@ func openHistory(file string) (*history, error) {
 }
 
 // Add takes a line that was typed.
-func (h *history) Add(line string) {
-	if h.mute || !h.remember(line) || h.file == "" {
+func (h *History) Add(line string) {
+	if h.Mute || !h.remember(line) || h.file == "" {
 		return
 	}
 	if err := h.append(line); err != nil { // it is said at the end of the session, once
@@ -80,7 +80,7 @@ func (h *history) Add(line string) {
 }
 
 // remember keeps a line in memory, and reports whether it did. It does not keep a line that begins with a space.
-func (h *history) remember(line string) bool {
+func (h *History) remember(line string) bool {
 	if strings.TrimSpace(line) == "" || line[0] == ' ' || len(line) > maxHistoryLine || strings.ContainsAny(line, "\n\r\x00") {
 		return false
 	}
@@ -92,7 +92,7 @@ func (h *history) remember(line string) bool {
 	return true
 }
 
-func (h *history) append(line string) error {
+func (h *History) append(line string) error {
 	if err := os.MkdirAll(filepath.Dir(h.file), 0o700); err != nil {
 		return err
 	}
@@ -104,8 +104,8 @@ func (h *history) append(line string) error {
 	return errors.Join(err, f.Chmod(0o600), f.Close()) // it may be an older one that others could read
 }
 
-func (h *history) rewrite() error {
-	f, err := os.CreateTemp(filepath.Dir(h.file), ".shell_history-*") // which is made with mode 0600
+func (h *History) rewrite() error {
+	f, err := os.CreateTemp(filepath.Dir(h.file), ".history-*") // which is made with mode 0600
 	if err != nil {
 		return err
 	}
@@ -120,12 +120,12 @@ func (h *history) rewrite() error {
 }
 
 // Len is how many lines there are.
-func (h *history) Len() int {
-	if h.mute {
+func (h *History) Len() int {
+	if h.Mute {
 		return 0
 	}
 	return len(h.lines)
 }
 
 // At returns a line; 0 is the newest.
-func (h *history) At(n int) string { return h.lines[len(h.lines)-1-n] }
+func (h *History) At(n int) string { return h.lines[len(h.lines)-1-n] }

@@ -1,0 +1,153 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+)
+
+// MaxEarlier bounds how many runs a conversation has, the present one not counted.
+const MaxEarlier = 1000
+
+// FailEarlier is how a run fails whose conversation has more runs than MaxEarlier.
+const FailEarlier = "conversation_too_long"
+
+// Earlier is the record of a run that has ended, whose conversation a later run goes on.
+type Earlier struct {
+	Task    string
+	After   id.Run // the run before it; "" for the first one
+	Past    map[int]errand.PastTurn
+	Answers map[int]model.Answer // by the number of the turn; a turn that was not answered has none
+}
+
+// What the loop says about the runs before.
+const (
+	saidStopped = "not known: the run was ended before this call had a result"
+	saidLeftOut = "The beginning of this conversation is left out, because it does not fit into your context."
+)
+
+// errTooLong means that a conversation has too many runs.
+var errTooLong = fault.New(fault.Exhausted, FailEarlier, "a conversation has at most %d tasks; begin a new one", MaxEarlier+1)
+
+// recall reads the runs whose conversation the present one goes on, and returns their turns, the oldest first, and the first task. The same
+// records lead to the same turns, so that a run that was interrupted asks the same again.
+func (s *session) recall(ctx context.Context) (turns []turn, first string, err error) {
+	var runs []Earlier
+	for r := s.mission.After; r != ""; {
+		if len(runs) == MaxEarlier {
+			return nil, "", errTooLong
+		}
+		var e Earlier
+		if err := s.patiently(ctx, func() (err error) { e, err = s.Earlier(ctx, s.w.Workspace, r); return err }); err != nil {
+			return nil, "", err
+		}
+		runs, r = append(runs, e), e.After
+	}
+	for _, e := range slices.Backward(runs) {
+		of, err := s.replayed(ctx, e)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(of) == 0 { // it was stopped before its first answer
+			of = []turn{{}}
+		}
+		of[0].heard = append([]string{e.Task}, of[0].heard...)
+		of[0].first = true
+		turns = append(turns, of...)
+	}
+	if len(runs) > 0 {
+		first = runs[len(runs)-1].Task
+	}
+	return turns, first, nil
+}
+
+// replayed returns the turns of an earlier run, by going through its record.
+func (s *session) replayed(ctx context.Context, e Earlier) ([]turn, error) {
+	c := Begin(s.def, s.tools, "", e.Task)
+	for n := 0; ; n++ {
+		past, recorded := e.Past[n]
+		if !recorded {
+			return c.turns, nil
+		}
+		for _, text := range past.Heard {
+			c.Hear(text)
+		}
+		answer, answered := e.Answers[n]
+		if !answered {
+			c.Overflowed() // or it was stopped
+			continue
+		}
+		c.Answered(answer)
+		if !c.waiting() {
+			continue
+		}
+		calls := answer.Calls()
+		results := make([]model.Result, len(calls))
+		for i, call := range calls {
+			var err error
+			if results[i], err = s.resulted(ctx, c, call, past.Calls[i], e.Past[n+1].Refused[i]); err != nil {
+				return nil, err
+			}
+		}
+		c.Acted(results)
+	}
+}
+
+// resulted returns what the model was told of a call of an earlier run.
+func (s *session) resulted(ctx context.Context, c *Conversation, call model.Call, p errand.Progress, refused string) (model.Result, error) {
+	_, wrong := s.operation(call)
+	switch {
+	case wrong != "":
+		return model.Result{ID: call.ID, Failed: true, Text: wrong}, nil
+	case refused != "":
+		return model.Result{ID: call.ID, Failed: true, Text: refused}, nil
+	case !p.Ended:
+		return model.Result{ID: call.ID, Failed: true, Text: saidStopped}, nil
+	case call.Name == readResult:
+		return c.read(call), nil
+	}
+	return s.told(ctx, call, p.Outcome)
+}
+
+// goOn makes the conversation go on the earlier runs of the mission.
+func (s *session) goOn(ctx context.Context) (*errand.Result, error) {
+	if s.mission.After == "" {
+		return nil, nil
+	}
+	if s.Earlier == nil {
+		return failure(FailInput, "this daemon goes on no earlier conversation"), nil
+	}
+	turns, first, err := s.recall(ctx)
+	switch kind := fault.KindOf(err); {
+	case errors.Is(err, errand.ErrForgotten), errors.Is(err, errTooLong), err != nil && (kind == fault.NotFound || kind == fault.Conflict):
+		return failure(fault.CodeOf(err), "%v", err), nil
+	case err != nil:
+		return nil, err
+	}
+	s.conversation.before = turns
+	s.conversation.key = event.DigestOf([]byte(s.mission.Locked.String() + "\n" + first)).Hex()[:32]
+	return nil, nil
+}
+
+// leaveOut leaves the oldest earlier run out of the requests; false where there is none.
+func (c *Conversation) leaveOut() bool {
+	if len(c.before) == 0 {
+		return false
+	}
+	n := 1
+	for n < len(c.before) && !c.before[n].first {
+		n++
+	}
+	c.before = c.before[n:]
+	c.shortened, c.leftOut = max(0, c.shortened-n), true
+	return true
+}
+
+// everything returns the turns of the earlier runs and of this one.
+func (c *Conversation) everything() []turn { return slices.Concat(c.before, c.turns) }

@@ -1,0 +1,181 @@
+package external
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/run"
+)
+
+// The programs that the daemon knows.
+const (
+	opencode = "opencode"
+	codex    = "codex"
+	claude   = "claude"
+	custom   = "custom"
+)
+
+// The wires.
+const (
+	wireChat      = "chat"
+	wireResponses = "responses"
+	wireMessages  = "messages"
+)
+
+// The ways in which a program gets its task.
+const (
+	byArgument = "argument"
+	byStdin    = "stdin"
+	byEnv      = "env"
+	byFile     = "file"
+)
+
+// Variables of the environment of each program.
+const (
+	varTask  = "AGENTBOX_TASK"
+	varModel = "AGENTBOX_MODEL"
+	varURL   = "AGENTBOX_MODEL_URL" // with /v1 for the wires chat and responses, without for messages
+	varFile  = "AGENTBOX_TASK_FILE"
+)
+
+// noKey stands where a vendor's client insists on a key. The daemon reads none.
+const noKey = "none"
+
+// MaxTask is how long a task may be that a program gets through its environment, in bytes.
+const MaxTask = 24 << 10
+
+// ErrTask refuses a longer one.
+var ErrTask = fault.New(fault.Invalid, "task_too_long", "the task of an external agent has at most %d bytes", MaxTask).
+	With("put the rest into a file of the space and name the file in the task")
+
+// version is raised whenever what is started changes in a way that its commands do not show.
+const version = "1"
+
+// Hash returns the content hash of the commands with which the daemon starts external agents. A run records it.
+func Hash() event.Digest {
+	text := version
+	for _, program := range []string{opencode, codex, claude} {
+		b := blueprint.Blueprint{Adapter: blueprint.Adapter{Kind: blueprint.ExternalCLI, Program: program},
+			Models: map[string]string{blueprint.DefaultTask: "m"}}.Effective()
+		op, err := commandOf(b, "t", 1)
+		text += "\n" + op.Command + "\n" + fmt.Sprint(op.Env, err)
+	}
+	return event.DigestOf([]byte(text))
+}
+
+// Check refuses a blueprint, or a task, with which no program can be started.
+func Check(b blueprint.Blueprint, task string) error {
+	_, err := commandOf(b.Effective(), task, 65535)
+	return err
+}
+
+// commandOf returns the operation that starts the program of a blueprint, which asks its models on a port of the space.
+func commandOf(b blueprint.Blueprint, task string, port int) (run.Operation, error) {
+	if len(task) > MaxTask {
+		return run.Operation{}, ErrTask
+	}
+	if strings.ContainsRune(task, 0) {
+		return run.Operation{}, fault.New(fault.Invalid, "invalid_field", "the task holds a NUL character")
+	}
+	if strings.HasPrefix(task, "-") {
+		task = " " + task // it is no flag
+	}
+	name := b.Model(blueprint.DefaultTask)
+	host := fmt.Sprintf("http://127.0.0.1:%d", port)
+	env := map[string]string{varTask: task, varModel: name}
+	words, err := programOf(b, name, host, env)
+	if err != nil {
+		return run.Operation{}, err
+	}
+	line := strings.Join(words, " ")
+	how := b.Adapter.EnvInjection
+	const argument = `"$` + varTask + `"`
+	switch how {
+	case "", byArgument:
+		if b.Adapter.Program != custom {
+			line += " " + argument
+		}
+	case byStdin:
+		line = "printf %s " + argument + " | " + line
+	case byFile:
+		env[varFile] = "/tmp/agentbox-task.md"
+		line = "printf %s " + argument + " > " + env[varFile] + " && " + line
+	case byEnv:
+	default:
+		return run.Operation{}, fault.New(fault.Invalid, "adapter_unsupported", "adapter.env_injection is argument, stdin, env or file")
+	}
+	if b.Adapter.Program != custom && (how == byEnv || how == byFile) {
+		return run.Operation{}, fault.New(fault.Invalid, "adapter_unsupported",
+			"%s reads its task as an argument or from its standard input; set adapter.env_injection to one of these", b.Adapter.Program)
+	}
+	op := run.Operation{Type: run.OpShell, ID: "agent", Command: line, Env: env, Tag: tagOf(b)}
+	if ms := int64(b.Limits.Seconds) * 1000; ms <= run.MaxTimeoutMS {
+		op.TimeoutMS = &ms
+	}
+	return op, op.Check()
+}
+
+func tagOf(b blueprint.Blueprint) string { return "agent " + b.Adapter.Program }
+
+// programOf returns the words of the command, and adds to its environment.
+func programOf(b blueprint.Blueprint, name, host string, env map[string]string) ([]string, error) {
+	switch b.Adapter.Program {
+	case opencode:
+		config, err := json.Marshal(map[string]any{
+			"model": "agentbox/" + name, "small_model": "agentbox/" + name, "share": "disabled", "autoupdate": false, "permission": "allow",
+			"enabled_providers": []string{"agentbox"},
+			"provider": map[string]any{"agentbox": map[string]any{"npm": "@ai-sdk/openai-compatible", "name": "Agentbox",
+				"options": map[string]any{"baseURL": host + "/v1", "apiKey": noKey},
+				"models": map[string]any{name: map[string]any{"name": name,
+					"limit": map[string]any{"context": b.Context.Tokens, "output": outputTokens}}}}},
+		})
+		env["OPENCODE_CONFIG_CONTENT"], env["OPENCODE_DISABLE_MODELS_FETCH"], env["OPENCODE_DISABLE_AUTOUPDATE"] = string(config), "1", "1"
+		env[varURL] = host + "/v1"
+		return []string{"opencode", "run", "--title", "agentbox", "--format", "json", "--auto"}, err
+	case codex:
+		env["AGENTBOX_MODEL_KEY"], env[varURL] = noKey, host+"/v1"
+		provider := `model_providers.agentbox={name="Agentbox",base_url="` + host + `/v1",env_key="AGENTBOX_MODEL_KEY",wire_api="responses"}`
+		return []string{"codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--disable", "plugins", "--disable", "apps",
+			"--dangerously-bypass-approvals-and-sandbox", "-m", quote(name), "-c", "model_provider=agentbox", "-c", quote(provider),
+			"-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false", "-c", "feedback.enabled=false"}, nil
+	case claude:
+		env["ANTHROPIC_BASE_URL"], env["ANTHROPIC_API_KEY"], env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = host, noKey, "1"
+		env[varURL] = host
+		return []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--model", quote(name), "--no-session-persistence",
+			"--dangerously-skip-permissions"}, nil
+	case custom:
+		env[varURL] = host
+		if b.Adapter.Wire == wireMessages {
+			env["ANTHROPIC_BASE_URL"], env["ANTHROPIC_API_KEY"] = host, noKey
+		} else {
+			env[varURL] += "/v1"
+			env["OPENAI_BASE_URL"], env["OPENAI_API_KEY"] = env[varURL], noKey
+		}
+		words := make([]string, len(b.Adapter.Command))
+		for i, word := range b.Adapter.Command {
+			word = strings.NewReplacer("{model}", name, "{base_url}", env[varURL]).Replace(word)
+			parts := strings.Split(word, "{task}")
+			for j, part := range parts {
+				parts[j] = quote(part)
+			}
+			words[i] = strings.Join(parts, `"$`+varTask+`"`)
+		}
+		return words, nil
+	}
+	return nil, fault.New(fault.Invalid, "adapter_unsupported", "adapter.program is opencode, codex, claude or custom")
+}
+
+// outputTokens is what opencode is told of the longest answer; the entry of the model bounds it.
+const outputTokens = 8192
+
+// quote makes one word of a text for a shell. Plain words stay as they are, so that policy and people read them easily.
+func quote(text string) string {
+	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:=,+@") == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,405 @@
+// Package external runs the coding agents of others in spaces, and answers their requests to a model.
+package external
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+)
+
+// Question is a request to a model as a program asked it.
+type Question struct {
+	Request model.Request
+	Model   string // as the program names it
+	Wire    string // that it speaks
+}
+
+// Answer answers a question, as model.Asker does.
+type Answer func(ctx context.Context, q Question, emit func(model.Delta) error) (model.Reply, error)
+
+// Ended is what came of a program.
+type Ended struct {
+	Result run.Result
+	Found  bool // it has a result
+}
+
+// Records is how a run of an external agent is reported, and done. Each method may be called again for the same thing after Unavailable.
+type Records interface {
+	// Past returns the records of the run's one operation; none where it has not begun.
+	Past(ctx context.Context, w errand.Work) ([]errand.Progress, error)
+	// Step records the step of the program.
+	Step(ctx context.Context, w errand.Work, index int) (id.Step, error)
+	// Invoke asks the gate about the program, and records its call if it may be started.
+	Invoke(ctx context.Context, w errand.Work, s id.Step, index int, operation json.RawMessage) (errand.Verdict, error)
+	// Operate executes the program beside other work of the space, and returns when it has ended.
+	Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error)
+	// Conclude records what came of the call.
+	Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error
+	// Turn records the step of a request to a model.
+	Turn(ctx context.Context, w errand.Work, t errand.Turn) (id.Step, error)
+	// Origin returns in whose name the run asks models.
+	Origin(ctx context.Context, w errand.Work) (event.Origin, id.Room, error)
+	// Ended returns the result of the program, by the run in the space that executed it.
+	Ended(ctx context.Context, w errand.Work, child id.Run) (Ended, error)
+	// Open lets programs of the space ask for answers, on a port of its loopback interface, until closed is called.
+	Open(ctx context.Context, w errand.Work, in id.Space, models []string, answer Answer) (port int, closed func(), err error)
+}
+
+// Engine executes runs whose blueprint has the adapter external_cli. Its fields are set once; any goroutine may call Perform.
+type Engine struct {
+	Records Records
+	Models  model.Asker
+	Clock   event.Clock
+	Logger  *slog.Logger
+
+	// Read returns a version of a registered blueprint, and its content hash with its pins.
+	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error)
+	// Drift returns what does not fit its pins; nil where the daemon lets pins float.
+	Drift func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]blueprint.Drift, error)
+}
+
+// The ways in which a run fails.
+const (
+	FailInput       = "input_invalid"
+	FailChanged     = "definition_changed" // what it was to run with is not what is here
+	FailInterrupted = "agent_interrupted"  // the daemon ended while the program ran; nobody knows what it has done
+	FailRefused     = "command_refused"    // the gate did not let it start
+	FailProgram     = "agent_failed"       // the program ended with an error
+	FailTime        = "time_exceeded"
+)
+
+// The refusals of a question.
+var (
+	// ErrSteps means that the run has asked as often as it may.
+	ErrSteps = fault.New(fault.Exhausted, "steps_exceeded", "the run has asked models as often as its blueprint allows")
+	errTime  = fault.New(fault.Exhausted, FailTime, "the time of the run is over")
+)
+
+func failure(code, format string, args ...any) errand.Result {
+	return errand.Result{Failure: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Perform runs the program of a run until it ends. It returns an error where another engine may go on: only before the program has begun.
+func (e *Engine) Perform(ctx context.Context, w errand.Work) (errand.Result, error) {
+	mission, ok := errand.ReadMission(w.Input)
+	if !ok {
+		return failure(FailInput, "the input is no task of an agent, version 1"), nil
+	}
+	b, locked, err := e.Read(ctx, w.Workspace, mission.Blueprint, mission.Edition)
+	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Invalid {
+		return failure(FailChanged, "the blueprint %s@%d cannot be read: %v", mission.Blueprint, mission.Edition, err), nil
+	} else if err != nil {
+		return errand.Result{}, err
+	}
+	if locked != mission.Locked {
+		return failure(FailChanged, "the blueprint %s@%d is %s; the run was begun with %s", mission.Blueprint, mission.Edition, locked,
+			mission.Locked), nil
+	}
+	if now := Hash(); now != mission.Loop {
+		return failure(FailChanged, "this daemon starts agents by %s; the run was begun with %s", now, mission.Loop), nil
+	}
+	if e.Drift != nil {
+		drift, err := e.Drift(ctx, w.Workspace, b)
+		if err != nil {
+			return errand.Result{}, err
+		}
+		if len(drift) > 0 {
+			return failure(FailChanged, "%s is not what it was when the run was begun", drift[0].Reference), nil
+		}
+	}
+	s := &session{Engine: e, w: w, mission: mission, def: b.Effective(), open: map[event.Digest][]int{}}
+	return s.work(ctx)
+}
+
+// session is the work on one run.
+type session struct {
+	*Engine
+	w       errand.Work
+	mission errand.Mission
+	origin  event.Origin
+	room    id.Room
+	def     blueprint.Blueprint // with its defaults
+
+	mu    sync.Mutex
+	asked int                    // questions
+	open  map[event.Digest][]int // the numbers of questions whose answer did not reach the program
+	first func()                 // called with the first question
+}
+
+func (s *session) patiently(ctx context.Context, do func() error) error {
+	return errand.Patiently(ctx, s.Clock, do)
+}
+
+// work starts the program and waits for its end.
+func (s *session) work(ctx context.Context) (errand.Result, error) {
+	var past []errand.Progress
+	err := s.patiently(ctx, func() (err error) { past, err = s.Records.Past(ctx, s.w); return err })
+	if err != nil {
+		return errand.Result{}, err
+	}
+	p, called := began(past)
+	if called {
+		return s.late(ctx, p)
+	}
+	if err := s.patiently(ctx, func() (err error) { s.origin, s.room, err = s.Records.Origin(ctx, s.w); return err }); err != nil {
+		return errand.Result{}, err
+	}
+	port, closed, err := s.Records.Open(ctx, s.w, s.mission.Space, namesOf(s.def), s.answer)
+	if kind := fault.KindOf(err); err != nil && (kind == fault.Internal || kind == fault.Unavailable) {
+		return errand.Result{}, err
+	} else if err != nil {
+		return failure(fault.CodeOf(err), "%v", err), nil
+	}
+	defer closed()
+	op, err := commandOf(s.def, s.mission.Task, port)
+	if err != nil {
+		return failure(fault.CodeOf(err), "%v", err), nil
+	}
+	operation, err := json.Marshal(op)
+	if err != nil {
+		return errand.Result{}, err
+	}
+	if p.Step == "" {
+		if err := s.patiently(ctx, func() (err error) { p.Step, err = s.Records.Step(ctx, s.w, 0); return err }); err != nil {
+			return errand.Result{}, err
+		}
+	}
+	permit, refused, err := s.invoke(ctx, &p, operation)
+	if err != nil || refused != nil {
+		return resultOf(refused), err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if op.TimeoutMS == nil { // it is longer than one command may take by itself
+		s.first = func() {
+			late, stop := s.Clock.NewTimer(time.Duration(s.def.Limits.Seconds) * time.Second)
+			go func() {
+				defer stop()
+				select {
+				case <-late:
+					end(errTime)
+				case <-ctx.Done():
+				}
+			}()
+		}
+	}
+	var o errand.Outcome
+	err = s.patiently(ctx, func() (err error) {
+		o, err = s.Records.Operate(ctx, s.w, p.Call, s.mission.Space, operation)
+		return err
+	})
+	if errors.Is(err, errTime) {
+		return failure(FailTime, "the program did not end within %d seconds; it and its children are killed", s.def.Limits.Seconds), nil
+	}
+	if err != nil {
+		return errand.Result{}, err
+	}
+	if err := s.patiently(ctx, func() error { return s.Records.Conclude(ctx, s.w, p.Call, permit, o) }); err != nil {
+		return errand.Result{}, err
+	}
+	return s.ended(ctx, o)
+}
+
+func resultOf(r *errand.Result) errand.Result {
+	if r == nil {
+		return errand.Result{}
+	}
+	return *r
+}
+
+// began returns the record of the program, and whether it may have been started.
+func began(past []errand.Progress) (p errand.Progress, called bool) {
+	for _, one := range past {
+		if one.Index == 0 && (one.Call != "" || p.Step == "") {
+			p = one
+		}
+	}
+	return p, p.Call != ""
+}
+
+// late tells of a program that an earlier claim had started. It ended with its daemon, and is not started twice.
+func (s *session) late(ctx context.Context, p errand.Progress) (errand.Result, error) {
+	if p.Ended && p.Outcome.Child != "" {
+		return s.ended(ctx, p.Outcome)
+	}
+	return failure(FailInterrupted, "the daemon stopped while the program ran; look at the files of the space, and give the task again"), nil
+}
+
+// invoke asks the gate about the program, for as long as a person has not answered.
+func (s *session) invoke(ctx context.Context, p *errand.Progress, operation json.RawMessage) (permit string, refused *errand.Result,
+	err error) {
+	for said := ""; ; {
+		var v errand.Verdict
+		if err := s.patiently(ctx, func() (err error) {
+			v, err = s.Records.Invoke(ctx, s.w, p.Step, 0, operation)
+			return err
+		}); err != nil {
+			return "", nil, err
+		}
+		if p.Call = v.Call; p.Call != "" {
+			return v.Permit, nil, nil
+		}
+		if !v.Asks && v.Code != policy.ReasonKillSwitch {
+			r := failure(FailRefused, "%s: %s", v.Code, v.Reason)
+			return "", &r, nil
+		}
+		if said != v.Code {
+			said = v.Code
+			s.Logger.Info("an external agent waits", "code", "external_agent_waits", "run", s.w.Run, "for", v.Code, "reason", v.Reason)
+		}
+		if !errand.Pause(ctx, s.Clock, errand.Ask) {
+			return "", nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Output is the output of a run.
+type Output struct {
+	Report   string `json:"report"`
+	Program  string `json:"program"`
+	Run      id.Run `json:"space_run_id,omitempty"` // of the program in the space; it has all that the program printed
+	ExitCode *int   `json:"exit_code,omitempty"`
+	Requests int    `json:"model_requests"`
+}
+
+// ended tells how the program ended.
+func (s *session) ended(ctx context.Context, o errand.Outcome) (errand.Result, error) {
+	var end Ended
+	if o.Child != "" {
+		if err := s.patiently(ctx, func() (err error) { end, err = s.Records.Ended(ctx, s.w, o.Child); return err }); err != nil {
+			return errand.Result{}, err
+		}
+	}
+	r := end.Result
+	out := Output{Program: s.def.Adapter.Program, Run: o.Child, ExitCode: r.ExitCode}
+	s.mu.Lock()
+	out.Requests = s.asked
+	s.mu.Unlock()
+	stdout, stderr, failed := "", "", false
+	if r.Stdout != nil {
+		stdout = *r.Stdout
+	}
+	if r.Stderr != nil {
+		stderr = *r.Stderr
+	}
+	out.Report, failed = reportOf(out.Program, stdout)
+	raw, err := json.Marshal(out)
+	if err != nil || len(raw) > run.MaxReport {
+		out.Report = ""
+		if raw, err = json.Marshal(out); err != nil {
+			return errand.Result{}, err
+		}
+	}
+	switch {
+	case !end.Found || r.ExitCode == nil:
+		why := r.Error
+		if why == "" {
+			why = r.Reason
+		}
+		return errand.Result{Failure: FailRefused, Message: "the program was not run: " + why, Output: raw}, nil
+	case r.TimedOut != nil && *r.TimedOut:
+		return errand.Result{Failure: FailTime, Message: r.Error, Output: raw}, nil
+	case !o.OK:
+		why := r.Error
+		if why == "" {
+			why = firstLine(ending(stderr))
+		}
+		return errand.Result{Failure: FailProgram, Message: fmt.Sprintf("%s ended with the exit code %d: %s", out.Program, *r.ExitCode, why),
+			Output: raw}, nil
+	case failed:
+		return errand.Result{Failure: FailProgram, Message: fmt.Sprintf("%s says that it failed: %s", out.Program, firstLine(out.Report)),
+			Output: raw}, nil
+	}
+	return errand.Result{Summary: firstLine(out.Report), Output: raw}, nil
+}
+
+// number names a question by its place. One that is repeated because its answer did not arrive has the name that it had, so that a
+// recorded answer is not paid for twice.
+func (s *session) number(hash event.Digest) (n int, again bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open := s.open[hash]; len(open) > 0 {
+		s.open[hash] = open[1:]
+		return open[0], true, nil
+	}
+	if s.asked >= s.def.Limits.Steps {
+		return 0, false, fault.New(ErrSteps.Kind, ErrSteps.Code, "%s: %d times", ErrSteps.Msg, s.def.Limits.Steps)
+	}
+	if s.asked++; s.asked == 1 && s.first != nil {
+		s.first()
+	}
+	return s.asked, false, nil
+}
+
+// missed notes a question whose answer did not reach the program.
+func (s *session) missed(hash event.Digest, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[hash] = append(s.open[hash], n)
+}
+
+// answer answers a question of the program: within the budgets, through the gate, recorded as a step of the run.
+func (s *session) answer(ctx context.Context, q Question, emit func(model.Delta) error) (_ model.Reply, err error) {
+	hash, err := q.Request.Hash()
+	if err != nil {
+		return model.Reply{}, err
+	}
+	n, again, err := s.number(hash)
+	if err != nil {
+		return model.Reply{}, err
+	}
+	defer func() {
+		if err != nil || ctx.Err() != nil {
+			s.missed(hash, n)
+		}
+	}()
+	ask := model.Ask{Origin: s.origin, Workspace: s.w.Workspace, Room: s.room, Space: s.mission.Space, Run: s.w.Run, Step: n,
+		Class: model.TaskClass(blueprint.DefaultTask), Entry: s.def.Model(blueprint.DefaultTask), Request: q.Request, Emit: emit,
+		Limits: model.Limits{Tokens: s.def.Limits.Tokens}}
+	if slices.Contains(namesOf(s.def), q.Model) {
+		ask.Entry = q.Model
+	}
+	if s.def.Limits.Cost != "" {
+		if ask.Limits.Cost, err = model.ParseAmount(string(s.def.Limits.Cost)); err != nil {
+			return model.Reply{}, err
+		}
+	}
+	if !again {
+		if err := s.patiently(ctx, func() error {
+			_, err := s.Records.Turn(ctx, s.w, errand.Turn{Number: n - 1, Request: hash})
+			return err
+		}); err != nil {
+			return model.Reply{}, err
+		}
+	}
+	for {
+		reply, err := s.Models.Ask(ctx, ask)
+		if err == nil {
+			return reply, nil
+		}
+		if ctx.Err() != nil {
+			return model.Reply{}, context.Cause(ctx)
+		}
+		_, ofVendor := model.FailureOf(err)
+		if ofVendor || fault.KindOf(err) != fault.Waiting { // it waits for a person
+			return model.Reply{}, err
+		}
+		if !errand.Pause(ctx, s.Clock, errand.Ask) {
+			return model.Reply{}, context.Cause(ctx)
+		}
+	}
+}

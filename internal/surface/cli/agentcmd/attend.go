@@ -1,0 +1,364 @@
+package agentcmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/runview"
+	"agentbox/internal/surface/cli/term"
+)
+
+// toolLine is a tool call as the conversation shows it, folded to a line.
+type toolLine struct {
+	id, kind, summary string
+	result            *run.Result
+}
+
+// attended is a task while the agent works on it.
+type attended struct {
+	*chat
+	run     run.Run
+	draw    *term.Markdown  // at a terminal
+	said    strings.Builder // of the present answer
+	open    *toolLine       // whose line has no end yet
+	asked   map[string]bool // questions that were shown
+	stopped bool
+	unwatch func()
+}
+
+// attend shows what the agent does until its run ends.
+func (c *chat) attend(ctx context.Context, r run.Run) error {
+	a := &attended{chat: c, run: r, draw: &term.Markdown{P: c.out}, asked: map[string]bool{}}
+	c.tools = nil
+	type framed struct {
+		client.Frame
+		err error
+	}
+	following, stop := context.WithCancel(ctx)
+	frames := make(chan framed)
+	var follow sync.WaitGroup
+	follow.Go(func() {
+		defer close(frames)
+		for f, err := range c.api.FollowRun(following, "", r.ID, 1) {
+			select {
+			case frames <- framed{f, err}:
+			case <-following.Done():
+				return
+			}
+		}
+	})
+	defer follow.Wait()
+	defer stop()
+	a.watch()
+	defer func() { a.leaveKeys() }()
+	lines := c.lines
+	for {
+		select {
+		case f, ok := <-frames:
+			if !ok || f.err != nil {
+				a.flush()
+				return a.away(ctx, f.err)
+			}
+			if err := a.frame(ctx, f.Frame); err != nil {
+				return err
+			}
+			if f.Kind == client.FrameComplete {
+				return a.ended(ctx)
+			}
+			if len(c.held) == 0 {
+				lines = c.lines
+			}
+		case line, ok := <-lines:
+			if !ok || !a.command(ctx, line) {
+				if ok {
+					c.held = append(c.held, line)
+				}
+				lines = nil // it waits until the agent is done
+			}
+		case <-c.interrupts:
+			a.cancel(ctx)
+		}
+	}
+}
+
+// away says how the conversation goes on when the run cannot be watched any more.
+func (a *attended) away(ctx context.Context, err error) error {
+	again := "go on: agentbox chat --resume " + string(a.run.ID)
+	if ctx.Err() != nil {
+		return fault.New(fault.Unavailable, cmdline.CodeInterrupted, "the agent goes on working on %s", a.run.ID).With(again)
+	}
+	if err == nil {
+		err = fault.New(fault.Unavailable, "stream_ended", "the stream ended before the run")
+	}
+	if fault.KindOf(err) == fault.Unavailable {
+		return fault.New(fault.Unavailable, fault.CodeOf(err), "the daemon has gone away while the agent worked: %s", err).
+			With("start it again: agentbox up; it resumes what runs\n" + again)
+	}
+	return err
+}
+
+// watch hears the keys that interrupt.
+func (a *attended) watch() {
+	if a.editor != nil {
+		a.unwatch = a.editor.Keys.Watch(func() {
+			select {
+			case a.interrupts <- struct{}{}:
+			default:
+			}
+		})
+	}
+}
+
+func (a *attended) leaveKeys() {
+	if a.unwatch != nil {
+		a.unwatch()
+		a.unwatch = nil
+	}
+}
+
+// command does what a line says that was sent while the agent works; false for a line that waits until it is done.
+func (a *attended) command(ctx context.Context, line string) bool {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	switch word {
+	case "/stop":
+		a.cancel(ctx)
+	case "/steer":
+		if _, err := steer(ctx, a.api, a.run, rest); err != nil {
+			cmdline.Complain(a.i.Err, a.err, err)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// cancel stops the agent's work on the present task.
+func (a *attended) cancel(ctx context.Context) {
+	if a.stopped {
+		return
+	}
+	a.stopped = true
+	if _, err := a.api.CancelRun(ctx, a.run.ID, "stopped by the person who talks with the agent"); err != nil &&
+		fault.KindOf(err) != fault.Conflict {
+		a.stopped = false
+		cmdline.Complain(a.i.Err, a.err, err)
+	}
+}
+
+// frame shows a frame of the run.
+func (a *attended) frame(ctx context.Context, f client.Frame) error {
+	unreadable := func(err error) error {
+		return fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
+	}
+	switch f.Kind {
+	case client.FrameDelta:
+		var d model.Delta
+		if err := json.Unmarshal(f.Data, &d); err != nil {
+			return unreadable(err)
+		}
+		a.delta(d)
+	case client.FrameOperation:
+		var o run.Outline
+		if err := json.Unmarshal(f.Data, &o); err != nil {
+			return unreadable(err)
+		}
+		a.tool(o)
+	case client.FrameResult:
+		var r run.Result
+		if err := json.Unmarshal(f.Data, &r); err != nil {
+			return unreadable(err)
+		}
+		if r.Type == run.ResApprovalRequired {
+			return a.question(ctx, id.Approval(r.ApprovalID))
+		}
+		a.result(r)
+	}
+	return nil
+}
+
+// delta shows a piece of an answer: at a terminal at once, elsewhere when the answer is whole.
+func (a *attended) delta(d model.Delta) {
+	if d.Again {
+		if a.said.Reset(); a.editor != nil && !a.out.JSON {
+			a.endDraw()
+			a.err.Line("%s", a.err.Paint(term.Yellow, "(the answer broke off; the model is asked again)"))
+		}
+		return
+	}
+	if d.Type != model.TextPart || d.Text == "" {
+		return
+	}
+	a.said.WriteString(d.Text)
+	if a.editor != nil && !a.out.JSON {
+		a.closeTool()
+		_, _ = a.draw.Write([]byte(d.Text)) // a terminal that is gone shows nothing
+	}
+}
+
+func (a *attended) endDraw() { _ = a.draw.Flush() }
+
+// flush ends what is shown of an answer, before something else is.
+func (a *attended) flush() {
+	switch {
+	case a.out.JSON:
+	case a.editor != nil:
+		a.closeTool()
+		a.endDraw()
+	case a.said.Len() > 0:
+		a.out.Line("%s", strings.TrimRight(term.Plain(a.said.String()), "\n"))
+	}
+	a.said.Reset()
+}
+
+// tool shows that a tool is called.
+func (a *attended) tool(o run.Outline) {
+	for _, t := range a.tools {
+		if t.id == o.ID {
+			return // the call was taken up again after a crash
+		}
+	}
+	a.flush()
+	t := &toolLine{id: o.ID, kind: o.Type, summary: o.Summary}
+	a.tools = append(a.tools, t)
+	if a.editor != nil {
+		fmt.Fprint(a.i.Err, a.line(t))
+		a.open = t
+	}
+}
+
+// line is a tool call on a line, without its result.
+func (a *attended) line(t *toolLine) string {
+	width := 100
+	if a.err.Width > 0 {
+		width = max(20, a.err.Width-40)
+	}
+	return "  " + a.err.Paint(term.Cyan, "▸ "+term.OneLine(t.kind, 40)) + " " + term.OneLine(t.summary, width)
+}
+
+// closeTool ends the line of a call whose result has not come yet.
+func (a *attended) closeTool() {
+	if a.open != nil {
+		fmt.Fprintln(a.i.Err)
+		a.open = nil
+	}
+}
+
+// result shows what came of a call.
+func (a *attended) result(r run.Result) {
+	var of *toolLine
+	for _, t := range a.tools {
+		if t.id == r.OperationID {
+			of = t
+		}
+	}
+	if of == nil { // policy refused the call before it reached the space
+		of = &toolLine{id: r.OperationID, kind: "tool", summary: r.OperationType}
+		a.flush()
+		a.tools = append(a.tools, of)
+	}
+	if of.result != nil {
+		return
+	}
+	of.result = &r
+	words, colour := runview.Said(r)
+	words = a.err.Paint(colour, map[string]string{term.Green: "✓", term.Red: "✗"}[colour]+" "+term.OneLine(words, 200))
+	if a.open == of {
+		fmt.Fprintln(a.i.Err, "  "+words)
+		a.open = nil
+		return
+	}
+	a.closeTool()
+	a.err.Line("%s  %s", a.line(of), words)
+}
+
+// question asks the person here, if they may be asked, or says how the question is answered.
+func (a *attended) question(ctx context.Context, approval id.Approval) error {
+	if approval == "" || a.asked[string(approval)] {
+		return nil
+	}
+	a.asked[string(approval)] = true
+	a.flush()
+	if !a.ask {
+		q, err := a.api.Approval(ctx, approval)
+		if err != nil || !cmdline.Waits(q) {
+			return err
+		}
+		cmdline.WriteQuestion(a.err, q)
+		a.err.Line("%s", a.err.Paint(term.Yellow, "it waits until a person says: agentbox approvals approve "+string(approval)+", or deny"))
+		return nil
+	}
+	a.leaveKeys()
+	defer a.watch()
+	if a.editor != nil {
+		a.editor.Past.Mute = true
+		defer func() { a.editor.Past.Mute = false }()
+	}
+	err := answered(ctx, a.i, a.api, approval)
+	if dropped(err) {
+		a.cancel(ctx)
+		return nil
+	}
+	return err
+}
+
+// ended says how the work on a task ended.
+func (a *attended) ended(ctx context.Context) error {
+	told := a.said.Len() > 0
+	a.flush()
+	shown, err := a.api.Run(ctx, a.run.ID)
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Report string `json:"report"`
+		Turns  int    `json:"turns"`
+	}
+	why := shown.Error
+	if r := shown.Reported; r != nil {
+		if len(r.Output) > 0 {
+			if err := json.Unmarshal(r.Output, &out); err != nil {
+				return err
+			}
+		}
+		why = cmdline.First(r.Message, why)
+	}
+	a.failed = shown.Status != run.Succeeded
+	if a.out.JSON {
+		line := struct {
+			Run    id.Run     `json:"run_id"`
+			Status run.Status `json:"status"`
+			Report string     `json:"report,omitempty"`
+			Error  string     `json:"error,omitempty"`
+		}{shown.ID, shown.Status, out.Report, ""}
+		if a.failed {
+			line.Error = why
+		}
+		return a.out.Record(line)
+	}
+	if out.Report != "" && !told { // an answer that did not come in pieces
+		a.said.WriteString(out.Report)
+		if a.editor != nil {
+			_, _ = a.draw.Write([]byte(out.Report))
+		}
+		a.flush()
+	}
+	switch {
+	case shown.Status == run.Cancelled && a.stopped:
+		a.err.Line("%s", a.err.Paint(term.Yellow, "stopped; say how to go on"))
+	case a.failed:
+		a.err.Line("%s", a.err.Paint(term.Red, fmt.Sprintf("the run %s: %s", shown.Status, term.OneLine(why, 300))))
+	}
+	if n := len(a.runs); shown.Status == run.Failed && out.Turns == 0 && n > 0 && a.runs[n-1] == shown.ID {
+		a.runs = a.runs[:n-1] // nothing was said in it; the next task goes on the one before
+	}
+	return nil
+}

@@ -1,0 +1,317 @@
+package agentcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/lineedit"
+	"agentbox/internal/surface/cli/term"
+)
+
+// dropped reports whether a person dropped a question instead of answering it.
+func dropped(err error) bool { return errors.Is(err, lineedit.ErrDropped) }
+
+// command is something that a person tells the conversation, and not the agent.
+type command struct {
+	name, takes, does string
+	do                func(c *chat, ctx context.Context, rest string) error
+}
+
+// commandList returns the commands, in the order of help.
+func commandList() []command {
+	return []command{
+		{"/help", "", "list these commands", (*chat).help},
+		{"/model", "[NAME]", "show the models, or have another one answer", (*chat).chooseModel},
+		{"/tools", "", "unfold the tool calls of the last task", (*chat).unfold},
+		{"/files", "", "list the files of the space", (*chat).files},
+		{"/cost", "", "show what the conversation has cost", (*chat).cost},
+		{"/rewind", "[N]", "take the last N tasks back (default 1), and what they did to files", (*chat).rewind},
+		{"/fork", "", "go on in a copy of the space, beside this conversation", (*chat).fork},
+		{"/stop", "", "stop what runs; at a terminal Ctrl-C does", (*chat).idle},
+		{"/steer", "TEXT", "tell the agent something while it works, from an input that is not a terminal", (*chat).idle},
+		{"/quit", "", "leave; the conversation is kept", func(*chat, context.Context, string) error { return nil }},
+	}
+}
+
+func commandNamed(word string) (command, bool) {
+	if word == "/exit" {
+		word = "/quit"
+	}
+	for _, c := range commandList() {
+		if c.name == word {
+			return c, true
+		}
+	}
+	return command{}, false
+}
+
+func (c *chat) help(context.Context, string) error {
+	for _, k := range commandList() {
+		c.err.Line("  %s %s", term.PadRight(strings.TrimSpace(k.name+" "+k.takes), 16), k.does)
+	}
+	c.err.Line("  %s %s", term.PadRight("@PATH", 16), "attach the text of a file of this machine")
+	return nil
+}
+
+func (c *chat) idle(context.Context, string) error {
+	c.err.Line("nothing runs")
+	return nil
+}
+
+// chooseModel shows the models, or has another one answer from now on.
+func (c *chat) chooseModel(ctx context.Context, name string) error {
+	if name != "" {
+		m, err := c.api.Model(ctx, name)
+		if err != nil {
+			return err
+		}
+		c.model = m.Name
+		c.err.Line("%s answers from now on", term.Plain(m.Name))
+		return nil
+	}
+	all, err := c.api.Models(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range all.Models {
+		mark := " "
+		if m.Name == c.model {
+			mark = "*"
+		}
+		c.err.Line("%s %s  %s", mark, term.Plain(m.Name), c.err.Paint(term.Faint, term.Plain(m.Model)))
+	}
+	if c.model == "" {
+		c.err.Line("%s", c.err.Paint(term.Faint, "the model of the blueprint answers"))
+	}
+	return nil
+}
+
+// unfold shows the tool calls of the last task with what came of them.
+func (c *chat) unfold(context.Context, string) error {
+	if len(c.tools) == 0 {
+		c.err.Line("no tool was called for the last task")
+		return nil
+	}
+	for _, t := range c.tools {
+		c.err.Line("%s", c.err.Paint(term.Cyan, "▸ "+term.OneLine(t.kind, 40))+" "+term.Plain(t.summary))
+		if t.result == nil {
+			c.err.Line("  no result came")
+			continue
+		}
+		for _, text := range []*string{t.result.Content, t.result.Stdout, t.result.Stderr} {
+			if text != nil {
+				for line := range strings.Lines(*text) {
+					c.err.Line("  │ %s", term.Plain(strings.TrimRight(line, "\r\n")))
+				}
+			}
+		}
+		if said := cmdline.First(t.result.Reason, t.result.Message, t.result.Error); said != "" {
+			c.err.Line("  %s", term.Plain(said))
+		}
+		if len(t.result.Omitted) > 0 {
+			c.err.Line("  %s", c.err.Paint(term.Faint, "left out, because it is long: "+term.OneLine(strings.Join(t.result.Omitted, ", "), 100)))
+		}
+	}
+	return nil
+}
+
+var errNoSpace = fault.New(fault.Conflict, "no_space_yet", "there is no space yet; the first task makes it")
+
+func (c *chat) files(ctx context.Context, _ string) error {
+	if c.space == "" {
+		return errNoSpace
+	}
+	l, err := c.api.Files(ctx, c.space, ".", true)
+	if err != nil {
+		return err
+	}
+	for _, e := range l.Entries {
+		c.err.Line("  %s  %s", term.Pad(term.Bytesize(e.Size), 10), term.OneLine(e.Path, 200))
+	}
+	switch {
+	case l.Truncated:
+		c.err.Line("there are more: agentbox files ls %s", c.space)
+	case len(l.Entries) == 0:
+		c.err.Line("the space has no files")
+	}
+	return nil
+}
+
+// cost shows what models were used for.
+func (c *chat) cost(ctx context.Context, _ string) error {
+	var all model.Used
+	currency := ""
+	for _, r := range c.runs {
+		used, err := c.api.ModelUsage(ctx, model.ScopeRun, "", r, 1)
+		if err != nil {
+			return err
+		}
+		currency = used.Currency
+		for _, u := range used.Usage {
+			all.Requests, all.Unpriced = all.Requests+u.Requests, all.Unpriced+u.Unpriced
+			all.Usage, all.Cost = all.Usage.Add(u.Usage), all.Cost.Plus(u.Cost)
+		}
+	}
+	if all.Requests == 0 {
+		c.err.Line("no model was asked yet")
+		return nil
+	}
+	c.err.Line("%s: %s", term.Count(len(c.runs), "task"), usedText(&all, currency))
+	return nil
+}
+
+// rewind takes the last tasks back: what was said, and what was done to the files of the space.
+func (c *chat) rewind(ctx context.Context, rest string) error {
+	n := 1
+	if rest != "" {
+		var err error
+		if n, err = strconv.Atoi(rest); err != nil || n < 1 {
+			return cmdline.Usage("/rewind takes a number of tasks, from 1 on")
+		}
+	}
+	if n > len(c.runs) {
+		return cmdline.Usage("the conversation has %s", term.Count(len(c.runs), "task"))
+	}
+	keep := len(c.runs) - n
+	var first id.Run // that changed something
+	for _, r := range c.runs[keep:] {
+		recorded, err := c.api.Steps(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, call := range recorded.Calls {
+			if call.Child != "" && first == "" {
+				first = call.Child
+			}
+		}
+	}
+	if first != "" {
+		if _, err := c.api.RewindSpace(ctx, c.space, string(first)); err != nil {
+			return err
+		}
+	}
+	c.runs, c.tools = c.runs[:keep], nil
+	said := "; they did nothing to the files"
+	if first != "" {
+		said = ", and the files are as they were before"
+	}
+	c.err.Line("%s taken back%s", term.Count(n, "task"), said)
+	return nil
+}
+
+// fork goes on in a copy of the space.
+func (c *chat) fork(ctx context.Context, _ string) error {
+	if c.space == "" || len(c.runs) == 0 {
+		return errNoSpace
+	}
+	made, err := c.api.ForkSpace(ctx, c.space, client.ForkRequest{Description: "forked from a conversation"})
+	if err != nil {
+		return err
+	}
+	c.err.Line("you go on in %s; the other conversation: agentbox chat --resume %s", made.ID, c.runs[len(c.runs)-1])
+	c.space, c.thread, c.room = made.ID, "", made.Room
+	return nil
+}
+
+// Bounds of what is attached to a message, in bytes.
+const (
+	maxAttached = 128 << 10 // a file
+	maxTask     = 256 << 10 // a message with all that is attached
+)
+
+// attachments are words that name a file: @ and a path without spaces.
+var attachments = regexp.MustCompile(`(^|\s)@(\S+)`)
+
+// localFile returns the path that a line is nothing but, where a file is there.
+func localFile(line string) (string, bool) {
+	path := strings.TrimSpace(line)
+	if n := len(path); n > 1 && (path[0] == '\'' || path[0] == '"') && path[n-1] == path[0] { // as terminals paste names with spaces
+		path = path[1 : n-1]
+	}
+	if !filepath.IsAbs(path) && !strings.HasPrefix(path, "./") && !strings.HasPrefix(path, "~/") {
+		return "", false
+	}
+	info, err := os.Stat(expanded(path))
+	return path, err == nil && info.Mode().IsRegular()
+}
+
+// expanded is a path with the folder of the user in place of ~.
+func expanded(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return path
+}
+
+// attached returns a message with the text of the files that it names.
+func (c *chat) attached(text string) (string, error) {
+	var paths []string
+	for line := range strings.Lines(text) {
+		if path, is := localFile(line); is {
+			paths = append(paths, path)
+			continue
+		}
+		for _, m := range attachments.FindAllStringSubmatch(line, -1) {
+			if _, err := os.Stat(expanded(m[2])); err == nil || strings.ContainsAny(m[2], "./") { // else it is a name, such as @anna
+				paths = append(paths, m[2])
+			}
+		}
+	}
+	whole := text
+	for _, path := range paths {
+		content, err := readText(path)
+		if err != nil {
+			return "", err
+		}
+		whole += fmt.Sprintf("\n\n[the file %s]\n%s\n[the end of %s]", filepath.Base(path), strings.TrimRight(content, "\n"), filepath.Base(path))
+		c.err.Line("%s", c.err.Paint(term.Faint, fmt.Sprintf("attached: %s (%s)", term.OneLine(path, 200), term.Bytesize(int64(len(content))))))
+	}
+	if len(whole) > maxTask {
+		return "", cmdline.Usage("a message with its files has at most %d bytes, and this has %d; "+
+			"put long files into the space: agentbox files put", maxTask, len(whole))
+	}
+	return whole, nil
+}
+
+// readText reads a file that is text.
+func readText(path string) (string, error) {
+	f, err := os.Open(expanded(path))
+	if err != nil {
+		return "", fault.Wrap(err, fault.NotFound, "file_unreadable", "%s cannot be attached: it cannot be read", term.OneLine(path, 200)).
+			With("write @ only before the path of a file of this machine")
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", cmdline.Usage("%s cannot be attached: it is not a file", term.OneLine(path, 200))
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxAttached+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(raw) > maxAttached:
+		return "", cmdline.Usage("%s cannot be attached: it has more than %d bytes; put it into the space: agentbox files put",
+			term.OneLine(path, 200), maxAttached)
+	case strings.HasPrefix(http.DetectContentType(raw), "image/"):
+		return "", cmdline.Usage("%s is a picture, and messages hold text only; put it into the space, where tools can read it: "+
+			"agentbox files put", term.OneLine(path, 200))
+	case !utf8.Valid(raw) || strings.ContainsRune(string(raw), 0):
+		return "", cmdline.Usage("%s cannot be attached: it is not text; put it into the space: agentbox files put", term.OneLine(path, 200))
+	}
+	return string(raw), nil
+}

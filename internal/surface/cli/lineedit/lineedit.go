@@ -1,0 +1,94 @@
+// Package lineedit reads lines that a person edits at a terminal, with a history of their own.
+package lineedit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	xterm "golang.org/x/term"
+
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/term"
+)
+
+// ErrDropped means that the person does not want the line.
+var ErrDropped = errors.New("dropped")
+
+// Editor reads lines at a terminal. Make it with Open; one goroutine calls its methods.
+type Editor struct {
+	*xterm.Terminal
+	Keys *term.Typed
+	Past *History
+
+	i *cmdline.Invocation
+}
+
+// Tab completes what is typed when the key is pressed, as the callback of an xterm terminal does.
+type Tab func(line string, pos int, key rune) (newLine string, newPos int, ok bool)
+
+// Open begins to edit lines, with the history of a name. The caller ends it with done, which leaves the terminal as it was. The editor is nil
+// where the input or the output is not a terminal, or the system edits lines itself.
+func Open(ctx context.Context, i *cmdline.Invocation, name string, tab Tab) (e *Editor, done func(), err error) {
+	if i.JSON || !i.Terminal || !i.Asks || i.Edit == nil {
+		return nil, func() {}, nil
+	}
+	restore, err := i.Edit()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, func() {}, nil
+	}
+	if err != nil {
+		return nil, nil, cmdline.NoKeys(err)
+	}
+	e = &Editor{i: i}
+	if e.Past, err = OpenHistory(File(i, name)); err != nil {
+		cmdline.Complain(i.Err, i.Printer(i.Err), err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	e.Keys = &term.Typed{Out: i.Out, Pieces: make(chan []byte)}
+	var pumping sync.WaitGroup
+	pumping.Go(func() { e.Keys.Pump(ctx, i.In) })
+	e.Terminal = xterm.NewTerminal(e.Keys, "")
+	e.History = e.Past
+	e.AutoCompleteCallback = tab
+	e.SetBracketedPasteMode(true)
+	i.Answers = e.Line
+	return e, func() {
+		e.SetBracketedPasteMode(false)
+		stop()
+		for range e.Keys.Pieces { // it may be giving one
+		}
+		pumping.Wait()
+		restore()
+		if e.Past.wrong != nil {
+			cmdline.Complain(i.Err, i.Printer(i.Err), e.Past.wrong)
+		}
+	}, nil
+}
+
+// Line reads a line that a person edits. It returns ErrDropped where they interrupt it, and io.EOF where they leave.
+func (e *Editor) Line(prompt string) (string, error) {
+	line, _, err := e.Pasted(prompt)
+	return line, err
+}
+
+// Pasted is Line, and reports whether the whole line was pasted, so that more of the same text may follow.
+func (e *Editor) Pasted(prompt string) (line string, pasted bool, err error) {
+	width, height := e.i.Screen()
+	_ = e.SetSize(width, height) // it has no way to fail before something is drawn
+	e.SetPrompt(prompt)
+	e.Keys.Broken = false
+	line, err = e.ReadLine()
+	if errors.Is(err, xterm.ErrPasteIndicator) {
+		err, pasted = nil, true
+	}
+	if errors.Is(err, io.EOF) {
+		fmt.Fprintln(e.i.Out)
+	}
+	if err == nil && e.Keys.Broken {
+		err = ErrDropped
+	}
+	return line, pasted, err
+}

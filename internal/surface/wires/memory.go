@@ -1,0 +1,77 @@
+package wires
+
+import (
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/model"
+)
+
+// maxThought bounds the reasoning that a Server remembers, in bytes. The oldest is forgotten first; a vendor then may refuse the turn.
+const maxThought = 32 << 20
+
+// memory keeps the reasoning of answers with calls. Most vendors demand it back unchanged, and no wire but a vendor's own can carry it.
+type memory struct {
+	held  map[string][]model.Part // by the calls of the answer
+	order []string
+	size  int
+}
+
+// nameOf names an answer by its calls; "" without any.
+func nameOf(parts []model.Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		if p.Type == model.CallPart {
+			b.WriteString(p.Call.ID + "\x00" + p.Call.Name + "\x00")
+		}
+	}
+	return b.String()
+}
+
+func sizeOf(parts []model.Part) (n int) {
+	for _, p := range parts {
+		n += len(p.Reasoning.Text) + len(p.Reasoning.Opaque)
+	}
+	return n
+}
+
+// keep remembers what a model thought before its calls.
+func (s *Server) keep(r model.Reply) {
+	name := nameOf(r.Parts)
+	var thought []model.Part
+	for _, p := range r.Parts {
+		if p.Type == model.ReasoningPart {
+			thought = append(thought, p)
+		}
+	}
+	if name == "" || len(thought) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &s.thought
+	if _, known := m.held[name]; known {
+		return
+	}
+	m.held[name], m.order, m.size = thought, append(m.order, name), m.size+sizeOf(thought)
+	for m.size > maxThought {
+		oldest := m.order[0]
+		m.size -= sizeOf(m.held[oldest])
+		delete(m.held, oldest)
+		m.order = m.order[1:]
+	}
+}
+
+// remember puts the reasoning back into the answers from which it came.
+func (s *Server) remember(r *model.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range r.Messages {
+		if m.Role != model.Assistant {
+			continue
+		}
+		if thought := s.thought.held[nameOf(m.Parts)]; len(thought) > 0 {
+			r.Messages[i].Parts = slices.Concat(thought, m.Parts)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package wires
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/model"
+)
+
+// talk gathers the messages of a conversation. Neighbours of one side become one message.
+type talk struct{ list []model.Message }
+
+// say adds parts; those without content are left out.
+func (t *talk) say(role model.Role, parts ...model.Part) {
+	var said []model.Part
+	for _, p := range parts {
+		if p.Type != model.TextPart || p.Text != "" {
+			said = append(said, p)
+		}
+	}
+	if len(said) == 0 {
+		return
+	}
+	if n := len(t.list); n > 0 && t.list[n-1].Role == role && role != model.System {
+		t.list[n-1].Parts = append(t.list[n-1].Parts, said...)
+		return
+	}
+	t.list = append(t.list, model.Message{Role: role, Parts: said})
+}
+
+// imageOf reads an image out of a data: address. The daemon fetches nothing for a client.
+func imageOf(address string) (model.Part, error) {
+	head, data, ok := strings.Cut(strings.TrimPrefix(address, "data:"), ",")
+	media, encoded := strings.CutSuffix(head, ";base64")
+	if !strings.HasPrefix(address, "data:") || !ok || !encoded {
+		return model.Part{}, unsupported("image_url", "an image is sent as a data: address in base64; this daemon fetches none")
+	}
+	return imageIn(media, data)
+}
+
+func imageIn(media, data string) (model.Part, error) {
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if err != nil || len(raw) == 0 {
+		return model.Part{}, malformed("an image is not in base64")
+	}
+	switch media {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+	default:
+		return model.Part{}, unsupported("image", "an image is image/png, image/jpeg, image/gif or image/webp")
+	}
+	return model.Part{Type: model.ImagePart, Image: &model.Image{MediaType: media, Data: raw}}, nil
+}
+
+// resultOf is the result of a call, from the parts of its content.
+func resultOf(call string, failed bool, parts []model.Part) model.Part {
+	r := &model.Result{ID: call, Failed: failed}
+	for _, p := range parts {
+		switch p.Type {
+		case model.TextPart:
+			if r.Text != "" && p.Text != "" {
+				r.Text += "\n"
+			}
+			r.Text += p.Text
+		case model.ImagePart:
+			r.Images = append(r.Images, *p.Image)
+		}
+	}
+	return model.Part{Type: model.ResultPart, Result: r}
+}
+
+// effortOf reads how much the model shall think.
+func effortOf(word string) (model.Effort, error) {
+	switch word {
+	case "":
+		return "", nil
+	case "none":
+		return model.EffortNone, nil
+	case "minimal", "low":
+		return model.EffortLow, nil
+	case "medium":
+		return model.EffortMedium, nil
+	case "high", "xhigh", "max":
+		return model.EffortHigh, nil
+	}
+	return "", malformed("effort %.32q is none of none, minimal, low, medium, high, xhigh and max", word)
+}
+
+// choiceOf reads whether the model may call tools. A call that it must make is refused, because not every model can be made to.
+func choiceOf(raw json.RawMessage) (none bool, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return false, nil
+	}
+	var word string
+	if json.Unmarshal(raw, &word) != nil {
+		var object struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal(raw, &object); err != nil {
+			return false, malformed("tool_choice: %v", err)
+		}
+		word = object.Type
+	}
+	switch word {
+	case "auto":
+		return false, nil
+	case "none":
+		return true, nil
+	}
+	return false, unsupported("tool_choice", "it may be auto or none; this daemon forces no call")
+}
+
+// schemaOf is the schema of a tool; one that takes nothing may have none.
+func schemaOf(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return raw
+}
+
+// named gives the answer to a request a name of its own: the same for the same bytes.
+func named(prefix string, body []byte) string { return prefix + event.DigestOf(body).Hex()[:24] }
+
+// decode reads a body. Fields that nobody knows are left out: vendors' clients send new ones with every release.
+func decode(body []byte, to any) error {
+	if err := json.Unmarshal(body, to); err != nil {
+		return malformed("the body is not the JSON of this request: %v", err)
+	}
+	return nil
+}
+
+// textOr reads a member that is a text or a list.
+func textOr[T any](raw json.RawMessage) (text string, list []T, err error) {
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return "", nil, nil
+	case raw[0] == '"':
+		err = json.Unmarshal(raw, &text)
+	default:
+		err = json.Unmarshal(raw, &list)
+	}
+	if err != nil {
+		err = malformed("content: %v", err)
+	}
+	return text, list, err
+}
+
+// callsOf are the calls of an answer that may be run.
+func callsOf(r model.Reply) []model.Call { return r.Calls() }
+
+// inputOf is the input of a call as an object.
+func inputOf(c model.Call) json.RawMessage {
+	raw, err := c.Input()
+	if err != nil { // the client tells the model what is wrong with it
+		raw, _ = json.Marshal(map[string]string{"malformed_arguments": c.Arguments})
+	}
+	return raw
+}
