@@ -189,7 +189,7 @@ func (u use) code(ctx context.Context) (errand.Outcome, error) {
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	return u.desk.Operate(ctx, u.work, u.call, u.space, raw)
+	return u.inSpace(ctx, u.work, u.call, u.space, raw)
 }
 
 // told is the outcome of a call that succeeded.

@@ -58,7 +58,7 @@ func (d *agentDesk) earlier(ctx context.Context, ws id.Workspace, r id.Run) (age
 	return e, nil
 }
 
-// inSpace executes an operation in the agent's space. People who watch the run see the operation, its question and its result.
+// inSpace executes an operation in the space of an agent. People who watch the run see the operation, its question and its result.
 func (d *agentDesk) inSpace(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
 	error) {
 	message, err := run.ParseOperations([]json.RawMessage{operation})

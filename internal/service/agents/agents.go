@@ -52,10 +52,10 @@ type Loop struct {
 	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error)
 	// Tools returns the tools that a blueprint's agent is offered, and the content hash of their set.
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
-	// Earlier returns the record of a run that has ended; nil where no run goes on the conversation of another.
-	Earlier func(ctx context.Context, ws id.Workspace, r id.Run) (Earlier, error)
 	// Prepare checks the arguments of a call of a tool, and returns what Operate is given.
 	Prepare func(name string, arguments json.RawMessage) (json.RawMessage, error)
+	// Earlier returns the record of a run that has ended; nil where no run goes on the conversation of another.
+	Earlier func(ctx context.Context, ws id.Workspace, r id.Run) (Earlier, error)
 	// Pins returns the content hashes of everything that a blueprint refers to, as it is now; nil where the daemon lets pins float.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 }

@@ -2,6 +2,7 @@ package wires
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"agentbox/internal/domain/fault"
@@ -124,7 +125,7 @@ func (messages) read(body []byte) (*asked, error) {
 
 // within says in which entry of a list an error is.
 func within(list string, i int, err error) error {
-	if f, ok := err.(*fault.Error); ok {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return fault.New(f.Kind, f.Code, "%s[%d]: %s", list, i, f.Msg)
 	}
 	return err

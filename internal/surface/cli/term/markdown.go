@@ -2,6 +2,7 @@ package term
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,7 +25,7 @@ type Markdown struct {
 
 // Write implements io.Writer.
 func (m *Markdown) Write(data []byte) (int, error) {
-	text := append(m.rest, data...)
+	text := slices.Concat(m.rest, data)
 	whole := len(text)
 	for back := 1; back < utf8.UTFMax && back <= len(text); back++ {
 		if utf8.RuneStart(text[len(text)-back]) {
