@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
 	"os"
 	"strings"
 
@@ -164,7 +165,13 @@ func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 		run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, policy.DeniedType,
 		policy.ApprovalRequestedType,
 	}}
-	for e, err := range api.FollowEvents(ctx, shown) {
+	next, stop := iter.Pull2(api.FollowEvents(ctx, shown))
+	defer stop()
+	for {
+		e, err, more := next()
+		if !more {
+			return ctx.Err()
+		}
 		if err != nil {
 			return err
 		}
@@ -179,7 +186,6 @@ func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 		}
 		tellAgent(p, made, e)
 	}
-	return ctx.Err()
 }
 
 // asked returns the question that an event asks a person; "" for other events.

@@ -29,8 +29,8 @@ type Editor struct {
 // Tab completes what is typed when the key is pressed, as the callback of an xterm terminal does.
 type Tab func(line string, pos int, key rune) (newLine string, newPos int, ok bool)
 
-// Open begins to edit lines, with the history of a name. The caller ends it with done, which leaves the terminal as it was. The editor is nil
-// where the input or the output is not a terminal, or the system edits lines itself.
+// Open begins to edit lines, with the history of a name. The caller ends it with done, which leaves the terminal as it was. The editor is
+// nil where the input or the output is not a terminal, or the system edits lines itself.
 func Open(ctx context.Context, i *cmdline.Invocation, name string, tab Tab) (e *Editor, done func(), err error) {
 	if i.JSON || !i.Terminal || !i.Asks || i.Edit == nil {
 		return nil, func() {}, nil

@@ -1,7 +1,11 @@
 package runapi
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
+	"time"
+	"unicode/utf8"
 
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/run"
@@ -37,4 +41,52 @@ func (s *Runs) registerStream() {
 		Detail: "As the stream of a run under its space. That of an agent's run has the pieces of the model's answers (delta), and the tool " +
 			"calls with their questions and results (operation and event; operationId is the tool call).",
 	}, s.streamRun)
+}
+
+// begun is the data of an operation frame. The stream speaks protocol 1.0, so its names are in camel case.
+type begun struct {
+	Operation string `json:"operationId" doc:"The operation that begins"`
+	Older     string `json:"operation_id" deprecated:"true" doc:"The older name of operationId"`
+	Type      string `json:"type" enum:"message,createFile,readFile,editFile,deleteFile,shell" doc:"Its type"`
+	Summary   string `json:"summary,omitempty" doc:"What it is about, in a line"`
+	Context   bool   `json:"context,omitempty" doc:"Nobody sent it: it reads a file of the run's context"`
+}
+
+// cutShort is the data of a cut frame.
+type cutShort struct {
+	Limit     string `json:"limit" doc:"The bound that was reached: output_bytes"`
+	Kept      int64  `json:"keptBytes" doc:"Bytes of output that were kept"`
+	Max       int64  `json:"maxBytes" doc:"Bytes of output that are kept at most"`
+	OlderKept int64  `json:"kept_bytes" deprecated:"true" doc:"The older name of keptBytes"`
+	OlderMax  int64  `json:"max_bytes" deprecated:"true" doc:"The older name of maxBytes"`
+}
+
+// frameData returns the data of a frame as the stream shows it.
+func frameData(kind, operation string, data []byte, at time.Time) []byte {
+	if kind == livestream.Operation {
+		var o run.Outline
+		if json.Unmarshal(data, &o) != nil || o.ID == "" {
+			return data // its content was forgotten
+		}
+		raw, _ := json.Marshal(begun{o.ID, o.ID, o.Type, o.Summary, o.Context}) // strings only
+		return raw
+	}
+	if kind == livestream.Cut {
+		var c cutShort
+		if json.Unmarshal(data, &c) != nil {
+			return data
+		}
+		c.Kept, c.Max = c.OlderKept, c.OlderMax
+		raw, _ := json.Marshal(c) // a word and numbers only
+		return raw
+	}
+	if kind != "stdout" && kind != "stderr" {
+		return data
+	}
+	o := output{Operation: operation, Data: string(data), Encoding: "utf-8", Time: at.UTC().Format(time.RFC3339Nano)}
+	if !utf8.Valid(data) {
+		o.Data, o.Encoding = base64.StdEncoding.EncodeToString(data), "base64"
+	}
+	raw, _ := json.Marshal(o) // strings only
+	return raw
 }
