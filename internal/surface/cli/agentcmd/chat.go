@@ -29,7 +29,8 @@ func Chat(i *cmdline.Invocation) *cobra.Command {
 			"file. It\nmay be left out where there is only one. The agent works in a new space as the blueprint says, unless --space names one.\n" +
 			"Answers come as they are written, each tool call is a line, and where policy asks a person, you are asked. " +
 			"Ctrl-C stops what runs or\ndrops what is typed, Ctrl-D and /quit leave. A line that ends with a backslash " +
-			"goes on in the next one. @PATH attaches the text of a\nfile of this machine, and so does a line that is nothing but a path. /help lists the commands.\n" +
+			"goes on in the next one. @PATH attaches the text of a\nfile of this machine, and so does a line that is nothing but a path. " +
+			"/help lists the commands.\n" +
 			"Every task is a run of its own: nothing is lost when this command, the daemon or the machine ends. --resume goes on.\n" +
 			"Where the input is not a terminal, each line is a task. /stop and /steer act at once; other lines wait until the agent is done.",
 		Example: "  agentbox chat\n  agentbox chat reporter --space notes\n  agentbox chat --resume run_...\n" +
