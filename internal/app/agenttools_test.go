@@ -31,7 +31,7 @@ import (
 )
 
 // played is a daemon in which an agent works whose model plays a cassette. The cassette knows each request in advance, so that a test also
-// holds what the model is told of its calls.
+// keeps the texts of the results that the model reads.
 type played struct {
 	t      *testing.T
 	d      *traceDaemon
@@ -42,7 +42,7 @@ type played struct {
 	thread string
 }
 
-// turn is one answer of the model, and what it is told of each call, and what people say meanwhile.
+// turn is one answer of the model, the result of each call, and the messages of people in the meantime.
 type turn struct {
 	calls   []model.Call
 	results []model.Result

@@ -9,7 +9,7 @@ type Asking interface {
 	Inlet(ctx context.Context) (Inlet, error)
 }
 
-// Inlet is a port of a space that leads to the daemon. Whoever connects to it is a process of this space and of no other. Every method may
+// Inlet is a port of a space that leads to the daemon. Only processes of this space reach it. Every method may
 // be called from any goroutine.
 type Inlet interface {
 	// Accept waits for the next connection. It returns ErrPortClosed once the inlet is closed or the space has ended.

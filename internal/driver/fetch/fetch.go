@@ -78,8 +78,7 @@ func (c *Client) Fetch(ctx context.Context, permit policy.Permit, r web.Request)
 	return read(answer, a.Method)
 }
 
-// dial connects to one of the addresses of a host, all of which were checked. The host is looked up once, so that what is dialled is what
-// was checked.
+// dial connects to one of the addresses of a host. It looks the host up once, checks every address, and dials only these addresses.
 func (c *Client) dial(ctx context.Context, endpoint string, private bool) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(endpoint)
 	if err != nil {

@@ -169,7 +169,7 @@ func programOf(b blueprint.Blueprint, name, host string, env map[string]string) 
 	return nil, fault.New(fault.Invalid, "adapter_unsupported", "adapter.program is opencode, codex, claude or custom")
 }
 
-// outputTokens is what opencode is told of the longest answer; the entry of the model bounds it.
+// outputTokens is the length of the longest answer as opencode knows it, in tokens. The entry of the model bounds the real one.
 const outputTokens = 8192
 
 // quote makes one word of a text for a shell. Plain words stay as they are, so that policy and people read them easily.

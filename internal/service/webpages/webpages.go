@@ -87,7 +87,7 @@ func (s *Service) one(ctx context.Context, q Query, at string) (web.Answer, erro
 	}
 }
 
-// inward reports whether the host of an address is known not to be public before it is looked up.
+// inward reports whether the name of a host already says that it is not public. It looks nothing up.
 func inward(at string) bool {
 	u, err := url.Parse(at)
 	if err != nil {
