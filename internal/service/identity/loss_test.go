@@ -292,3 +292,15 @@ func TestWhoStopsRuns(t *testing.T) {
 	f.at = f.calls + 1
 	o.want("a viewer whose role cannot be read", o.MayStop(t.Context(), ws, o.viewer, o.agent), "")
 }
+
+// Somebody who sets the first passphrase at the same time as another person is told that there is one.
+func TestTheFirstPassphraseOfTwoAtOnce(t *testing.T) {
+	o := open(t)
+	o.BootstrapToken = "the daemon's own"
+	l := o.losing(journal.ErrConflict)
+	_, err := o.Bootstrap(t.Context(), o.BootstrapToken, ws, "Olga", right)
+	o.want("the later one", err, principal.ErrOwnerExists.Code)
+	if l.times != 1 {
+		t.Errorf("it was tried %d times, want once", l.times)
+	}
+}
