@@ -34,7 +34,6 @@ const (
 	maxTime  = 3_600_000        // milliseconds of a command whose action names no bound
 	maxDepth = 1000             // of functions of the shell and of programs that programs start
 	longest  = 1 << 20          // bytes of a command's arguments and environment together
-	notThere = 127              // the exit code of a command that was not started
 	seedName = "AGENTBOX_SEED"  // variable that decides chance, any text
 	timeName = "AGENTBOX_CLOCK" // variable that says when the virtual clock begins, RFC 3339
 )

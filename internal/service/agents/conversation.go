@@ -94,9 +94,6 @@ func (c *Conversation) Turn() int {
 	return len(c.turns)
 }
 
-// Used returns what the answers until now used.
-func (c *Conversation) Used() model.Usage { return c.used }
-
 // waiting reports whether calls of the last answer have no results yet.
 func (c *Conversation) waiting() bool {
 	if len(c.turns) == 0 {

@@ -204,14 +204,13 @@ func (a *Account) Late() int64 { return a.late }
 // Used returns the gas that was used.
 func (a *Account) Used() int64 { return a.gas }
 
-// Now returns the virtual time: the start, what was slept since, and a nanosecond for each unit of gas. unused is what code that counts
-// by itself holds of its slices.
-func (a *Account) Now(unused int64) time.Time {
-	return a.start.Add(a.slept + time.Duration(min(max(a.gas-unused, 0), math.MaxInt64/2)*nanosecondsPerGas))
+// Now returns the virtual time: the start, the time slept since, and a nanosecond for each unit of gas. A slice counts when it is taken.
+func (a *Account) Now() time.Time {
+	return a.start.Add(a.slept + time.Duration(min(max(a.gas, 0), math.MaxInt64/2)*nanosecondsPerGas))
 }
 
-// Worked returns how far the virtual clock was moved by gas.
-func (a *Account) Worked(unused int64) time.Duration { return a.Now(unused).Sub(a.start) - a.slept }
+// Worked returns how far gas has moved the virtual clock.
+func (a *Account) Worked() time.Duration { return a.Now().Sub(a.start) - a.slept }
 
 // Sleep moves the virtual clock. A program that sleeps beyond the execution's time limit is stopped at once, because it would never wake.
 func (a *Account) Sleep(d time.Duration) error {

@@ -98,9 +98,6 @@ func (c *Context) Close() {
 	c.held, c.State = 0, nil
 }
 
-// Path returns where the file lies.
-func (c *Context) Path() string { return c.path }
-
 func (c *Context) broken() error {
 	return fault.New(ErrBroken.Kind, ErrBroken.Code,
 		"%s is damaged, or no context of this language; remove it to begin anew, or use another name", c.path)

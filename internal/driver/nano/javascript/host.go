@@ -69,7 +69,7 @@ func define(ctx context.Context, e *wasm.Engine) error {
 			if err != nil {
 				panic(err)
 			}
-			binary.LittleEndian.PutUint64(b, uint64(r.account.Now(0).UnixNano()))
+			binary.LittleEndian.PutUint64(b, uint64(r.account.Now().UnixNano()))
 			return 0
 		}),
 		function("random_get", "ii", func(r *run, s []uint64) uint64 {

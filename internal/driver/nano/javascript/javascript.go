@@ -77,21 +77,8 @@ type Runtime struct {
 	zones   func() (zoneTable, error) // read when a program first asks for one
 }
 
-// New compiles the interpreter and makes the image with which every run begins.
-func New(ctx context.Context, o wasm.Options) (*Runtime, error) {
-	module, err := Module()
-	if err != nil {
-		return nil, err
-	}
-	prepared, err := wasm.Prepare(module)
-	if err != nil {
-		return nil, err
-	}
-	return Open(ctx, o, prepared, nil)
-}
-
-// Open is New with a module that was metered before, and with what MarshalBinary has returned, where that is not empty and belongs to
-// this build.
+// Open compiles the interpreter, whose module is metered already, and takes or makes the image with which every run begins. It takes kept,
+// which MarshalBinary returned, if that belongs to this build. Otherwise, or if kept is empty, it makes the image.
 func Open(ctx context.Context, o wasm.Options, prepared *wasm.Prepared, kept []byte) (_ *Runtime, err error) {
 	r := &Runtime{exports: map[string][]string{}, zones: sync.OnceValues(readZones)}
 	defer func() {

@@ -26,7 +26,7 @@ var early = map[string]bool{}
 // operations are what the prelude asks of the host, by the name in its object __host.
 var operations = map[string]operation{
 	"exit":    func(_ *run, a *arguments) (any, error) { return nil, &wasm.Exit{Code: uint32(a.int()) & 0xff} },
-	"now":     func(r *run, _ *arguments) (any, error) { return float64(r.account.Now(0).UnixNano()) / 1e6, nil },
+	"now":     func(r *run, _ *arguments) (any, error) { return float64(r.account.Now().UnixNano()) / 1e6, nil },
 	"entropy": func(r *run, a *arguments) (any, error) { b := a.bytes(); return nil, r.fill(b, a.err) },
 	"lack":    func(r *run, a *arguments) (any, error) { r.modules.lack(a.text()); return nil, nil },
 	"write":   func(r *run, a *arguments) (any, error) { fd := a.int(); return r.print(fd, []byte(a.text()), a.err) },

@@ -28,7 +28,6 @@ const (
 	maxFrame = 1 << 20   // bytes of one frame
 	maxOrder = 64 << 20  // bytes of an order, its input included
 	piece    = 256 << 10 // of content in one frame
-	maxFound = 1 << 20   // entries of one folder
 )
 
 // The frames. A worker begins with ready; then each order is answered by any number of its questions and tellings, and ended.
