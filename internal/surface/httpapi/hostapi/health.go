@@ -176,7 +176,7 @@ func (p *prober) ask(ctx context.Context, s *HealthAPI) checked {
 	}
 	if p.done == nil && (!p.known || s.Clock.Now().Sub(p.at) >= keep) {
 		p.done = make(chan struct{})
-		s.trying.Go(func() { p.try(context.WithoutCancel(ctx), s) })
+		s.trying.Go(func() { p.try(context.WithoutCancel(ctx), s) }) // later requests get this result too
 	}
 	done := p.done
 	p.mu.Unlock()

@@ -59,14 +59,10 @@ func (s *Runs) giveInput(ctx context.Context, c wire.Call, in *struct {
 		}
 		*field.into = raw
 	}
-	taken := inputTaken{Run: id.Run(in.Run), Size: len(g.Stdin) + len(g.PTY)}
-	if c.Repeated > 0 {
-		return &struct{ Body inputTaken }{taken}, nil
-	}
-	limited, cancel := s.Within(ctx, inputWait, s.Stopping())
-	defer cancel()
-	if err := s.runs.Input.Give(limited, c.Once(), c.Caller.Workspace, id.Run(in.Run), g); err != nil {
-		return nil, err
-	}
-	return &struct{ Body inputTaken }{taken}, nil
+	taken := &struct{ Body inputTaken }{inputTaken{Run: id.Run(in.Run), Size: len(g.Stdin) + len(g.PTY)}}
+	return wire.Once(c, func() (*struct{ Body inputTaken }, error) { return taken, nil }, func() (*struct{ Body inputTaken }, error) {
+		limited, cancel := s.Within(ctx, inputWait, s.Stopping())
+		defer cancel()
+		return taken, s.runs.Input.Give(limited, c.Once(), c.Caller.Workspace, id.Run(in.Run), g)
+	})
 }
