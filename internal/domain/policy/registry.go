@@ -52,6 +52,7 @@ type Kind struct {
 
 	Rules    Rules    `json:"-"` // which rules of a policy permit it; without any it is denied
 	Template Template `json:"-"` // the parts that may vary under a standing approval of scope template
+	Clamp    Clamp    `json:"-"` // the number that the policy's limit bounds
 	Givable  bool     `json:"-"` // a policy can give it to agents and services, although people do it otherwise
 	Impact   string   `json:"-"` // its effects, in sentences, if the side effect does not say them
 }
@@ -79,6 +80,15 @@ const (
 	TemplateFile    Template = "file"    // the name of a file of a folder
 	TemplateContent Template = "content" // the name of a file of a folder, and the content
 	TemplateRequest Template = "request" // the values of a request, to the same target
+)
+
+// Clamp names the number of an action that a limit of the policy bounds. The gate lowers a larger number to the limit.
+type Clamp string
+
+// The clamps. The zero value is none.
+const (
+	ClampBytes Clamp = "bytes" // MaxBytes, by Limits.FileBytes
+	ClampTime  Clamp = "time"  // TimeoutMS, by Limits.CommandMS; not that of a background run
 )
 
 // record describes an action whose whole effect is its event. Who names those who may do it besides people of the role: "agents",
@@ -233,7 +243,7 @@ var table = []Kind{
 	},
 	{
 		Type: FileRead, Title: "read a file", SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true,
-		Rules: RulesReads, Template: TemplateFile,
+		Rules: RulesReads, Template: TemplateFile, Clamp: ClampBytes,
 	},
 	{
 		Type: FileList, Title: "list files", SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true,
@@ -249,7 +259,7 @@ var table = []Kind{
 	},
 	{
 		Type: FileEdit, Title: "change a file", SideEffect: Filesystem, Zone: event.Supervised, Reversible: true,
-		Rules: RulesWrites, Template: TemplateContent,
+		Rules: RulesWrites, Template: TemplateContent, Clamp: ClampBytes,
 	},
 	{
 		Type: FileDelete, Title: "delete a file", SideEffect: Filesystem, Zone: event.Supervised,
@@ -257,7 +267,7 @@ var table = []Kind{
 	},
 	{
 		Type: ShellExec, Title: "run a command", SideEffect: Process, Zone: event.Supervised,
-		Rules: RulesCommands, Template: TemplateWords,
+		Rules: RulesCommands, Template: TemplateWords, Clamp: ClampTime,
 	},
 	{
 		Type: SpaceCreate, Title: "make a space", SideEffect: Control, Zone: event.Supervised, Reversible: true, Rules: RulesControl,

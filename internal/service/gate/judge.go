@@ -196,12 +196,12 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 		c.bundle = bundle
 	}
 	a.Bundle, c.ruling.Limits = c.bundle.Hash, c.bundle.Limits
-	switch a.Type {
-	case policy.ShellExec:
+	switch c.kind.Clamp {
+	case policy.ClampTime:
 		if !a.Background && (a.TimeoutMS <= 0 || a.TimeoutMS > c.bundle.Limits.CommandMS) {
 			a.TimeoutMS = c.bundle.Limits.CommandMS
 		}
-	case policy.FileRead, policy.FileEdit:
+	case policy.ClampBytes:
 		if a.MaxBytes <= 0 || a.MaxBytes > c.bundle.Limits.FileBytes {
 			a.MaxBytes = c.bundle.Limits.FileBytes
 		}
