@@ -1,4 +1,4 @@
-// Package webpages fetches pages for agents: it asks the gate about every address, also about those to which a page redirects.
+// Package webpages fetches pages for agents. It asks the gate about every address, also about the targets of redirects.
 package webpages
 
 import (
@@ -29,26 +29,27 @@ type Service struct{ Parts }
 // New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{p} }
 
-// Query is a page that an agent wants.
+// Query describes a page to fetch.
 type Query struct {
 	Origin    event.Origin // in whose name
 	Workspace id.Workspace
 	Room      id.Room
-	Space     id.Space // whose policy says which hosts it may ask
+	Space     id.Space // its policy decides about the hosts
 	Run       id.Run
-	Call      id.ToolCall // for which it is fetched
+	Call      id.ToolCall // that wants the page
 	Tool      string
 	URL       string
 	Method    string // GET or HEAD
 }
 
-// Page is a page that was fetched.
+// Page is a fetched page.
 type Page struct {
 	web.Answer
-	URL string // where it was found, after all redirects
+	URL string // after all redirects
 }
 
-// Get fetches a page. While a person is asked it waits. An error is a refusal of the gate, or one of the package web of the domain.
+// Get fetches a page. If policy asks a person, it waits for the answer. It returns the refusal of the gate, or an error of domain/web, such
+// as ErrMethod or ErrRedirects.
 func (s *Service) Get(ctx context.Context, q Query) (Page, error) {
 	if q.Method != "GET" && q.Method != "HEAD" {
 		return Page{}, web.ErrMethod
@@ -71,9 +72,9 @@ func (s *Service) Get(ctx context.Context, q Query) (Page, error) {
 	}
 }
 
-// one sends one request. A host that turns out to have an address that is not public is asked about again, as such.
+// one sends one request. If the host has an address that is not public, it asks the gate again, for a private request.
 func (s *Service) one(ctx context.Context, q Query, at string) (web.Answer, error) {
-	r := web.Request{URL: at, Method: q.Method, Private: inward(at)}
+	r := web.Request{URL: at, Method: q.Method, Private: private(at)}
 	for {
 		permit, err := s.permit(ctx, q, r)
 		if err != nil {
@@ -87,8 +88,8 @@ func (s *Service) one(ctx context.Context, q Query, at string) (web.Answer, erro
 	}
 }
 
-// inward reports whether the name of a host already says that it is not public. It looks nothing up.
-func inward(at string) bool {
+// private reports whether the name of a host alone shows that it is not public. It does not look up the name.
+func private(at string) bool {
 	u, err := url.Parse(at)
 	if err != nil {
 		return true
@@ -100,7 +101,7 @@ func inward(at string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || !strings.Contains(host, ".")
 }
 
-// permit asks the gate about a request, for as long as a person has not answered.
+// permit asks the gate about a request, again and again until it decides without a person.
 func (s *Service) permit(ctx context.Context, q Query, r web.Request) (policy.Permit, error) {
 	action := policy.Action{
 		Type: r.Action(), Workspace: q.Workspace, Room: q.Room, Principal: q.Origin.Principal, Token: q.Origin.Token, Space: q.Space, Run: q.Run,
