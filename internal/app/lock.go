@@ -9,23 +9,23 @@ import (
 	"agentbox/internal/host"
 )
 
-// lockName is the file that is locked.
+// lockName is the name of the locked file.
 const lockName = "lock"
 
-// claimed is a data directory that this process has for itself, until it is closed or the process ends. The lock lies on the directory
-// itself, where nobody can remove it, and on a file in it, which daemons of before look at.
+// claimed is a data directory that this process holds alone, until it closes it or ends. The lock is on the directory itself, where nobody
+// can remove it, and on a file in it, which earlier versions check.
 type claimed struct {
 	folder, file *os.File
 	also         *claimed // nil for nothing
 }
 
-// claimAll takes the data directory for this process alone, and the folder that it shares with others, for an operator's own work.
+// claimAll takes the data directory, and the folder that it shares with others, for this process alone.
 func claimAll(c Config) (*claimed, error) {
 	own, err := claim(c.DataDir)
 	if err != nil || c.Shared == "" {
 		return own, err
 	}
-	shared, err := claim(c.Shared) // which refuses while a daemon has it, with others or alone
+	shared, err := claim(c.Shared) // this fails while a daemon holds it, alone or with others
 	if err != nil {
 		return nil, errors.Join(err, own.Close())
 	}
@@ -98,7 +98,7 @@ func (c *claimed) Close() error {
 	return err
 }
 
-// unwritable says that the data directory cannot be used, and why.
+// unwritable returns the error of a data directory that cannot be used.
 func unwritable(err error, dir string) error {
 	e := fault.Wrap(err, fault.Unavailable, "data_unwritable", "the data directory %s cannot be written", dir)
 	switch {
@@ -142,12 +142,12 @@ func kindOf(mode os.FileMode) string {
 	return "a device"
 }
 
-// makeDurably makes a folder and those above it, so that a power cut leaves them.
+// makeDurably makes a folder and the folders above it, so that they survive a power cut.
 func makeDurably(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if above := filepath.Dir(dir); errors.Is(err, os.ErrNotExist) && above != dir {
 		if _, there := os.Stat(above); there == nil {
-			return err // as in /proc, where nothing can be made although the folder above is there
+			return err // as in /proc, where nothing can be made although the folder above exists
 		}
 		if err := makeDurably(above); err != nil {
 			return err

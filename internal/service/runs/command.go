@@ -91,7 +91,7 @@ func (r command) look(ctx context.Context, t task, reach bool) (space.Route, err
 	return found, nil
 }
 
-// promote moves the space to the strongest tier, in the name of the principal who made the space, as its start is.
+// promote moves the space to the strongest tier, in the name of the principal who made the space.
 func (r command) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
 	origin := event.Origin{Principal: t.space.CreatedBy, Correlation: r.doc.Correlation}
 	why := space.Why{Code: code, Reason: "it needs " + space.Names(lacks), Run: r.doc.ID, Operation: t.op.ID}
@@ -167,7 +167,7 @@ func (r command) exited(ctx context.Context, t task, exit space.Exit, result *ru
 	}
 }
 
-// missed finds what a command lacked in a tier that does not report it. Such a thing is named in the command, absent in its tier, and in
+// missed finds the lacks of a command in a tier that does not report them. Such a thing is named in the command, absent in its tier, and in
 // its error output.
 func (r command) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
 	complaint := ""

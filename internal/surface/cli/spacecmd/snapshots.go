@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// shortDigits is how many digits of a snapshot's hash are shown in a table; as many name it in a command.
+// shortDigits is how many digits of a snapshot's hash a table shows. A command accepts as many.
 const shortDigits = 12
 
 func short(d event.Digest) string { return d.Hex()[:shortDigits] }
@@ -67,7 +67,7 @@ func spaceSnapshots(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// occasion says when a snapshot was made, in the words of its event.
+// occasion describes why a snapshot was made, in the words of its event.
 func occasion(r space.Recorded) string {
 	switch r.Cause {
 	case space.EventReady:
@@ -204,7 +204,7 @@ func writeComparison(p *term.Printer, c client.Comparison) {
 	}
 }
 
-// change says what differs.
+// change describes a difference.
 func change(d space.Difference) string {
 	if d.Before == nil || d.After == nil {
 		v := d.Before
