@@ -21,7 +21,7 @@ const (
 	forgottenOps  = 40 // commands of each
 )
 
-// secret is a text that is to be forgotten, and what was proved about it before.
+// secret is a text to redact, with the proofs about it from before.
 type secret struct {
 	word   string // with which every such text begins
 	runs   []string

@@ -215,7 +215,7 @@ func Restore(ctx context.Context, c Config, source, keys string, progress func(b
 		}
 	}
 	if sealed := slices.ContainsFunc(audits, func(a Audit) bool { return a.Documents.Unchecked }); sealed {
-		// Nothing can be recorded in it, and what was signed is what it is proved by.
+		// Nothing can be recorded in it, and its last checkpoint proves it.
 	} else if err := resign(ctx, proved); err != nil {
 		return sum, audits, err
 	}

@@ -30,8 +30,8 @@ const storePostgres = "postgres"
 // maxNote is the most that a small file of the data directory may have.
 const maxNote = 1 << 20
 
-// note is directory.json: a data directory's statement about its log. It prevents that another log, or an older state of it, is taken for
-// the one to which the rest of the directory belongs. It is written shortly after the log, never before, so that it never claims too much.
+// note is directory.json: a data directory's statement about its log. With it the daemon recognises another log, or an older state of its
+// log. The daemon writes it shortly after the log and never before, so that it never claims too much.
 type note struct {
 	Version int                     `json:"version"`
 	Store   string                  `json:"store,omitempty"`       // where the log lies: postgres, or "" for log.db beside it
@@ -236,8 +236,8 @@ func (d *directory) hold(ctx context.Context, log journal.Journal, docs projecti
 	return nil
 }
 
-// strangers refuses folders of spaces of which the log has never heard: a space is recorded before anything of it is made, so that the log
-// has lost events. They would be removed as the rest of a crash, and are where there is no note: in what was restored from a backup.
+// strangers refuses folders of spaces that the log does not know. The daemon records a space before it makes the folder, so the log has
+// lost events. Without a note, as after a restore of a backup, the folders are the rest of a crash, and the daemon removes them.
 func (d *directory) strangers(ctx context.Context, log journal.Journal, docs projection.Reader) error {
 	if d.note.First == "" {
 		return nil

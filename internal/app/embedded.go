@@ -36,8 +36,8 @@ const (
 	EngineExternal = "external" // others do
 )
 
-// How many runs the engine within the daemon works on at the same time: in all, and of one workspace, so that one whose runs wait for
-// people does not keep the others waiting.
+// The limits on runs that the engine in the daemon works on at the same time: in all, and of one workspace, so that a workspace whose runs
+// wait for people does not block others.
 const (
 	engineHands    = 64
 	workspaceHands = 16
@@ -203,8 +203,8 @@ func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
 	return a.Spaces.Ownership.Mine(ctx, s)
 }
 
-// mayClaim makes the engine known in a workspace, and reports whether it may claim runs there. Where the workspace is archived, or the
-// engine is refused, it is left alone: a refusal would be recorded with every look.
+// mayClaim registers the engine in a workspace, and reports whether it may claim runs there. It returns false without an error for an
+// archived workspace, or a refused engine, because every attempt would record a refusal.
 func (d *desk) mayClaim(ctx context.Context, ws id.Workspace) (bool, error) {
 	doc, _, err := projection.Load[workspace.Workspace](ctx, d.a.Log, ws, workspace.Workspaces, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) || doc.Archived() {

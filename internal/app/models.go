@@ -26,7 +26,7 @@ const (
 	modelsFile   = "models.yaml" // models, routes and budgets of the default workspace; people write it
 	pricesFile   = "prices.yaml" // what models cost; people write it
 	modelKeysDir = "model-keys"  // the keys of endpoints, sealed
-	cassettesDir = "cassettes"   // what scripted models play, and what is recorded of others
+	cassettesDir = "cassettes"   // cassettes that scripted models play, and recordings of other models
 )
 
 // models makes the service of models and the drivers that it uses.

@@ -142,8 +142,8 @@ type Abandoned struct {
 	Head      uint64 // of the log
 }
 
-// Abandon gives up the checkpoints of a data directory on which no daemon runs. It records in each log which checkpoint is given up and
-// why, and puts the checkpoints aside as evidence. The next start signs again.
+// Abandon gives up the checkpoints of a data directory on which no daemon runs. It records the abandoned checkpoint and the reason in each
+// log, and moves the checkpoints aside as evidence. The next start signs again.
 func Abandon(ctx context.Context, c Config, reason string) (given []Abandoned, err error) {
 	p, err := OpenProofs(c, "")
 	if err != nil {

@@ -253,7 +253,7 @@ func (up *upkeep) mend(ctx context.Context) error {
 			return
 		}
 		if err := up.app.Log.Mend(ctx); err != nil {
-			return // it is tried again; readiness says how it stands
+			return // the next step tries again; readiness shows the state
 		}
 		shut = false
 		up.app.logger.Warn("the log is open again", "code", "log_mended")

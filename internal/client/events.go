@@ -56,9 +56,8 @@ func (c *Client) Events(ctx context.Context, f EventFilter) (EventList, error) {
 	return l, err
 }
 
-// FollowEvents yields events from a place on, as they are recorded, until ctx ends or the daemon does not come back. A connection that
-// breaks is taken up again behind the last event, without a gap and without a duplicate. Without From only what happens from now on is
-// seen.
+// FollowEvents yields events from a place on, as they are recorded, until ctx ends or the daemon does not come back. It reconnects after
+// the last event, without a gap and without a duplicate. Without From it yields only new events.
 func (c *Client) FollowEvents(ctx context.Context, f EventFilter) iter.Seq2[event.Event, error] {
 	return c.followPlaces(ctx, "/v1/events/stream", f.values(), f.From)
 }

@@ -19,7 +19,7 @@ type Redaction struct {
 	At        time.Time    `json:"redacted_at"`
 }
 
-// Redactions is what a redaction has done, or a page of what was redacted.
+// Redactions is the answer to a redaction, or a page of the list of redactions.
 type Redactions struct {
 	Redactions []Redaction        `json:"redactions"`
 	Contents   *ForgottenContents `json:"contents,omitempty"`

@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Limits of what is read.
+// Limits of the reader.
 const (
 	MaxChars    = 4_096     // of one command line
 	MaxArgBytes = 128 << 10 // of all arguments together, where no shell is involved

@@ -14,7 +14,7 @@ import (
 // Grace is how long a command has between SIGTERM and SIGKILL when its time has run out.
 const Grace = 2 * time.Second
 
-// The ways in which a command is kept from running.
+// The reasons why a command cannot run.
 var (
 	// ErrEnded says that the space has ended: its init died or closed the connection.
 	ErrEnded = errors.New("the space has ended")
@@ -258,7 +258,7 @@ func (c *Client) readAll(frames *Reader) error {
 	}
 }
 
-// handTo gives a frame to who takes those of its id, if somebody does.
+// handTo gives a frame to the receiver of its id, if there is one.
 func (c *Client) handTo(f Frame) (known bool, err error) {
 	c.mu.Lock()
 	t := c.handlers[f.ID]

@@ -29,7 +29,7 @@ func RoomStream(ws id.Workspace, room id.Room) Stream {
 	return Stream{Type: StreamRoom, ID: string(room)}
 }
 
-// WorkspaceStream is the stream of what belongs to no room.
+// WorkspaceStream is the stream of events that belong to no room.
 func WorkspaceStream(ws id.Workspace) Stream {
 	return Stream{Type: StreamWorkspace, ID: string(ws)}
 }

@@ -10,7 +10,7 @@ import (
 
 // The bounds of a time for which data are kept.
 const (
-	MinKeep = time.Minute // less would race with what is under way
+	MinKeep = time.Minute // less would race with work in progress
 	MaxKeep = 100 * 365 * day
 )
 

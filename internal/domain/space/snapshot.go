@@ -140,7 +140,7 @@ type History interface {
 
 // HeldSnapshot says what came out of reading a snapshot and holding it against its hash.
 type HeldSnapshot struct {
-	Read      int64  // bytes of what was read
+	Read      int64  // bytes read
 	Contents  int    // folders and files that were read and are whole
 	Sealed    int    // that cannot be opened, for their keys are not here
 	Forgotten int    // that were redacted

@@ -29,9 +29,9 @@ const WatchPoll = time.Second
 type WatchEvent struct {
 	Kind       string // created, changed, removed or renamed
 	Path       string // relative to the space's files, with slashes
-	From       string // the earlier path, of what was renamed
+	From       string // of a renamed entry, its earlier path
 	Type       string // file, directory, symlink or other
-	Size       int64  // of a file, in bytes; 0 of what was removed
+	Size       int64  // of a file, in bytes; 0 for a removed one
 	Attributes bool   // of a change: only the permissions are others
 }
 

@@ -134,7 +134,7 @@ func permits(l list, what string) bool {
 // Use is one intended use of a token. An empty field is not checked, except for the room.
 type Use struct {
 	Action   string   // the type of an action; "" for what only shows something
-	Room     id.Room  // in which it is done; "" for what belongs to the whole workspace
+	Room     id.Room  // "" for things of the whole workspace
 	Anywhere bool     // it belongs to no room by its nature, so that rooms do not bound it
 	Tool     string   // that is called
 	Domain   string   // of the host that is reached

@@ -24,7 +24,7 @@ import (
 type Files struct {
 	space   id.Space
 	at      *place // nothing in the way to it is under the space's control
-	uid     int    // owner of what is made; 0 leaves it to the daemon's user
+	uid     int    // owner of new files; 0 for the daemon's user
 	limits  space.Limits
 	entropy io.Reader
 
@@ -35,7 +35,7 @@ type Files struct {
 	tree sync.RWMutex    // held for reading while something changes, for writing while a snapshot is made or returned to
 
 	mu      sync.Mutex    // guards what follows
-	used    beneath.Usage // as last measured, and what was written since
+	used    beneath.Usage // the last measured size, and the bytes written since
 	known   bool          // used was measured
 	stale   int64         // writes since then
 	fresh   int64         // bytes of those writes

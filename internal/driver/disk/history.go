@@ -56,7 +56,7 @@ func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.
 	s.mu.Lock()
 	parent := s.pasts[from.Space]
 	s.mu.Unlock()
-	if parent == nil { // its owner and bound do not matter: nothing is made in it
+	if parent == nil { // its owner and its bound do not matter, because nothing is made in it
 		return space.Sown{}, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "the space %s has no snapshots on this host", from.Space)
 	}
 	files, err := s.files(made, uid, limits)
@@ -80,7 +80,7 @@ func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.
 	return space.Sown{Files: int(kept.Files), Withheld: held}, err
 }
 
-// withholdInFork keeps from the code of a fork what is kept from that of the other space, and what its own policy withholds beyond that.
+// withholdInFork withholds from the code of a fork the withheld files of the other space, and those that its own policy withholds besides.
 func (s *Spaces) withholdInFork(ctx context.Context, files *Files, from space.Seed) (int, error) {
 	home, err := s.home(from.Space)
 	if err != nil {

@@ -36,7 +36,7 @@ func (p *place) path(name string) string {
 	return p.at(name)
 }
 
-// at is path for who holds the lock.
+// at is path for a caller that holds the lock.
 func (p *place) at(name string) string {
 	if p.mount == nil || isWithheld(name) {
 		return filepath.Join(p.home, name)

@@ -182,7 +182,7 @@ func (s *Spaces) place(sp id.Space, home string) (*place, error) {
 	return p, nil
 }
 
-// leave takes a space out of what is known of spaces. It returns the tree that it lay over, and whether it was the last one.
+// leave removes a space from the records of shared files. It returns the tree that it lay over, and whether it was the last one.
 func (s *Spaces) leave(sp id.Space) (tree id.Space, last bool) {
 	s.mu.Lock()
 	p, past := s.places[sp], s.pasts[sp]

@@ -162,7 +162,7 @@ func readRules(home string) (r heldRules, err error) {
 	return r, nil
 }
 
-// refusal is beneath.Refusal for who asked for a file that code would see. Of one that is not there but is withheld it says so.
+// refusal is beneath.Refusal for a request for a file that code would see. It says so if the file is withheld.
 func (f *Files) refusal(err error, p string) error {
 	if f.withheld != nil || !errors.Is(err, syscall.ENOENT) && !errors.Is(err, space.ErrFileNotFound) {
 		return beneath.Refusal(err, p)

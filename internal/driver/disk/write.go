@@ -21,7 +21,7 @@ import (
 const (
 	// MaxEditBytes is the largest file that is edited, before and after, where the action names no smaller bound.
 	MaxEditBytes = 100 << 20
-	// attempts is how often something is tried again that code in the space keeps changing under our hands.
+	// attempts is how often an operation is repeated while code in the space keeps changing the file.
 	attempts = 8
 )
 
@@ -74,8 +74,8 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 	return f.place(ctx, root, s, a.Path, a.Overwrite)
 }
 
-// Edit applies the edits of a file.edit permit. A file that code in the space changes at the same moment is read again; one that it
-// keeps changing is a fault file_changed. The permission bits stay.
+// Edit applies the edits of a file.edit permit. If code in the space changes the file at the same moment, Edit reads it again. It returns
+// file_changed if that does not stop. The permission bits stay.
 func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (space.Entry, error) {
 	if err := f.at.stay(); err != nil {
 		return space.Entry{}, err

@@ -89,7 +89,7 @@ type Request struct {
 	Refine func(f *model.Failure, status int, header http.Header, body []byte)
 }
 
-// errIdle and errTotal are why an answer is given up.
+// errIdle and errTotal are the reasons for ending an answer.
 var (
 	errIdle  = errors.New("the endpoint sent nothing for too long")
 	errTotal = errors.New("the answer took too long")

@@ -233,7 +233,7 @@ func (k *Keyring) Forget(tree string, leaves ...uint64) error {
 	return k.alone(func() error { return k.forget(tree, leaves) })
 }
 
-// forget is Forget for who has the keys alone.
+// forget is Forget for a caller that holds the keys alone.
 func (k *Keyring) forget(tree string, leaves []uint64) error {
 	for _, p := range k.trees[tree] {
 		if !slices.ContainsFunc(leaves, p.tree.Holds) {

@@ -56,7 +56,7 @@ func (k *Keyring) refresh() error {
 	return nil
 }
 
-// alone calls do while no other program writes keys, and with what is on the disk in memory. The lock is held.
+// alone calls do with the keys on the disk in memory, while no other program writes keys. The caller holds the lock.
 func (k *Keyring) alone(do func() error) error {
 	if k.now == nil {
 		return do()
@@ -91,8 +91,8 @@ func (k *Keyring) alone(do func() error) error {
 // FreshTime is how old what Current has found may be.
 const FreshTime = 50 * time.Millisecond
 
-// Current looks whether another program has forgotten something, unless that was just done: for who seals content under a name that may
-// have been forgotten before.
+// Current checks whether another program has forgotten a key, unless it checked a moment ago. Call it before content is sealed under a name
+// that may have been forgotten.
 func (k *Keyring) Current() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

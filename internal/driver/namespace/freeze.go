@@ -109,7 +109,7 @@ func (f *freezer) only(sig unix.Signal) {
 	}
 }
 
-// apply brings the processes to what is wanted. The caller holds the lock.
+// apply stops or continues the processes as wanted. The caller holds the lock.
 func (f *freezer) apply() error {
 	stop := f.wanted && (f.except == 0 || f.file == "")
 	if stop == f.frozen {

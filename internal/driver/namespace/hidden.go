@@ -18,7 +18,7 @@ import (
 // O_TMPFILE. So the host looks at what the processes of the space hold: descriptors of every thread, mappings, programs and working
 // folders. What the free space of the disk loses meanwhile proves nothing, because neighbours write to it too (unseen.go).
 
-// rounds bounds how often the list of processes is read again for those that were started meanwhile.
+// rounds bounds how often the list of processes is read again to find new ones.
 const rounds = 4
 
 // inode names a file on this host.

@@ -31,13 +31,13 @@ type starter struct {
 	owner   string
 	apart   bool          // the launcher may have mounts of its own
 	homes   []*home       // the groups in which the launcher belongs
-	answer  time.Duration // how long a launcher may take for one start before it is given up
+	answer  time.Duration // the time limit of a launcher for one start
 
 	hire    chan chan<- error // asks the thread for a launcher
 	quit    chan struct{}     // closed by stop
 	stopped chan struct{}     // closed when the thread has ended
 
-	turn     sync.Mutex  // held by who talks to the launcher
+	turn     sync.Mutex  // held by the caller that talks to the launcher
 	launcher *os.Process // nil for none
 	socket   int         // to it
 	thread   int         // the thread's number
@@ -134,7 +134,7 @@ func (s *starter) launch(launch spaceinit.Launch, files []*os.File) (*os.Process
 	return nil, errors.Join(err, s.clear())
 }
 
-// startLauncher starts a launcher, on the thread, for who holds the turn.
+// startLauncher starts a launcher on the thread. The caller holds the turn.
 func (s *starter) startLauncher() error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

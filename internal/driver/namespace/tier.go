@@ -28,7 +28,7 @@ import (
 // Name is the tier's word.
 const Name = "namespace"
 
-// Options are what a tier is made of.
+// Options are the settings and dependencies of a tier.
 type Options struct {
 	Program []byte      // the init's program
 	Root    string      // folder of the spaces' root file system, or HostRoot

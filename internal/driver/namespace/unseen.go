@@ -157,7 +157,7 @@ func (h *hidden) closed(pid, tid int, err error) {
 	}
 }
 
-// threadFD opens a descriptor of a thread. That of a thread that is not the first needs Linux 6.9.
+// threadFD opens a descriptor of a thread. For a thread that is not the first this needs Linux 6.9.
 func threadFD(pid, tid int) (int, error) {
 	const thread = unix.O_EXCL // PIDFD_THREAD
 	if pid == tid {

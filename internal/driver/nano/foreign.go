@@ -199,7 +199,7 @@ func (f *foreign) load(p *program.Process) (*wasm.Code, error) {
 		size += c.size
 	}
 	for len(f.kept) == keptModules || len(f.kept) > 0 && size > keptBytes {
-		// One that another fiber runs just now is kept by its instances until they are closed.
+		// Another fiber may be running one now; its instances keep it until they are closed.
 		size -= f.kept[0].size
 		_ = f.kept[0].code.Close(ctx)
 		f.kept = slices.Delete(f.kept, 0, 1)

@@ -30,7 +30,7 @@ import (
 // Name is the tier's word.
 const Name = "nano"
 
-// Options are what a tier is made of.
+// Options are the settings and dependencies of a tier.
 type Options struct {
 	Command []string  // the program that calls Worker, and its arguments before those of Worker
 	Cache   string    // folder for compiled interpreters, which nobody but the daemon may write; made if needed

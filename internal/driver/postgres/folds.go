@@ -138,8 +138,8 @@ func projections(ctx context.Context, db querier) (map[string]live, error) {
 	return found, err
 }
 
-// refold finds out how the database keeps documents, after another daemon has folded them anew. Where it does so by other definitions
-// nothing goes on here.
+// refold finds out how the database keeps documents, after another daemon has folded them anew. If that daemon has other definitions, this
+// one stops.
 func (fs *folds) refold(ctx context.Context) error {
 	return fs.db.reading(ctx, func(db querier) error {
 		f := &folding{nos: map[string]int64{}}

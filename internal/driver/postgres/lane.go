@@ -191,7 +191,7 @@ func (l *lane) try(requests []*request, hold bool) error {
 	return nil
 }
 
-// plan turns requests into what is to be written.
+// plan turns requests into rows to write.
 func (l *lane) plan(ctx context.Context, g *group, requests []*request, presumes bool) error {
 	if err := l.ledger.begin(ctx, requests, presumes); err != nil {
 		return err

@@ -203,7 +203,7 @@ func (t *Members) leadOnce(ctx context.Context, lead func(ctx context.Context) e
 	return true, err
 }
 
-// Exclusive waits until nobody else, in any daemon of the database, has what the name stands for, and keeps it until it is given back.
+// Exclusive waits until nobody in any daemon of the database holds the name, and holds it until the caller releases it.
 func (t *Members) Exclusive(ctx context.Context, name string) (giveBack func(), err error) {
 	conn, err := pgx.ConnectConfig(ctx, t.db.reads.Config().ConnConfig)
 	if err != nil {

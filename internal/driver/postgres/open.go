@@ -217,7 +217,7 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	case version > schemaVersion:
 		return ErrNewer
 	}
-	// Everything is read from one state of the log, so that a daemon that goes on writing does not make it look torn.
+	// One state of the log serves all reads, so that the log of a working daemon does not look torn.
 	_, err = conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM workspaces`)
 	return err
 }

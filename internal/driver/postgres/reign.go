@@ -93,12 +93,11 @@ func (rg *reign) begin(ctx context.Context) error {
 	})
 }
 
-// reignPeriod is how often a lock that was lost is tried again.
+// reignPeriod is the interval between attempts to get back a lost lock.
 const reignPeriod = 200 * time.Millisecond
 
-// Reign returns nil when ctx ends, and an error as soon as another daemon has taken the database. A connection that is lost is made
-// again, and the reign goes on where nobody else has begun one meanwhile. It is called once, for a journal that was opened alone or as a
-// member's.
+// Reign returns nil when ctx ends, and an error as soon as another daemon has taken the database. It renews a lost connection, and the
+// reign continues if nobody else has begun one meanwhile. Call it once, for a journal that was opened alone or as a member's.
 func (j *Journal) Reign(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if j.reign.crown != nil {

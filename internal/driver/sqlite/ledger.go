@@ -255,7 +255,7 @@ func (l *ledger) Used(ws id.Workspace, key string) (journal.Use, bool, error) {
 	return use, ok, err
 }
 
-// selectUse is how a batch is found by its key.
+// selectUse finds a batch by its key.
 const selectUse = `SELECT digest, first, count FROM batches WHERE workspace = ? AND key = ?`
 
 func scanUse(use *journal.Use) func(*sqlite3.Stmt) {

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/host"
 )
 
-// gatheredBytes is how much of the write-ahead log is held back at most before it is written.
+// gatheredBytes is the most of the write-ahead log that is held back before it is written.
 const gatheredBytes = 1 << 20
 
 // gathering is a file layer that writes the write-ahead log in few large pieces. SQLite writes it page by page, two calls each; nobody may

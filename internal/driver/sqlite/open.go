@@ -178,7 +178,7 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	if err := conn.Exec(`PRAGMA query_only = ON`); err != nil {
 		return fmt.Errorf("open the log for reading: %w", err)
 	}
-	// Everything is read from one snapshot, so that a daemon that goes on writing does not make the log look torn.
+	// One snapshot serves all reads, so that the log of a working daemon does not look torn.
 	if err := conn.Exec(`BEGIN; SELECT count(*) FROM workspaces`); err != nil {
 		return fmt.Errorf("open the log for reading: %w", err)
 	}

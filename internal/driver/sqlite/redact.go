@@ -95,7 +95,7 @@ func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) er
 	}})
 }
 
-// forget destroys the keys of bodies, then the bodies and what was made of them.
+// forget destroys the keys of bodies, then the bodies and everything made of them.
 func (ra *redaction) forget(ctx context.Context, ws id.Workspace, no int64, seqs []uint64) error {
 	// The documents that the data touched are found while the data can be read.
 	r := ra.refolding(ws, no, seqs)
@@ -214,7 +214,7 @@ func (ra *redaction) destroy(ctx context.Context, no int64, r *projection.Refold
 	})
 }
 
-// replaceDocument puts what was folded in the place of what was there.
+// replaceDocument replaces an old document by the newly folded one.
 func (ra *redaction) replaceDocument(no int64, ref projection.Ref, state projection.State, gone bool) error {
 	def, err := ra.folds.set.Lookup(ref.Name)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// syncer waits until the disk has what was written, then answers.
+// syncer waits until the disk has the written commits, then answers.
 type syncer struct {
 	committer *committer
 	file      *file
@@ -159,8 +159,7 @@ func (d *durability) wait(ctx context.Context) error {
 	return nil
 }
 
-// run is the loop of what comes after a commit: it waits for the disk, once for all groups that are there, and then tells those
-// who wait for them.
+// run is the loop after a commit: it waits for the disk, once for all groups that are there, and then answers their callers.
 func (sy *syncer) run() {
 	soon()
 	var groups []*group

@@ -22,7 +22,7 @@ type Store struct {
 
 var _ space.Store = (*Store)(nil)
 
-// WrapStore tells the tracer of what is done to files; with a nil tracer it returns the store as it is.
+// WrapStore returns a store that reports its operations to the tracer; with a nil tracer it returns the same store.
 func WrapStore(s space.Store, clock event.Clock, t *Tracer) space.Store {
 	if t == nil {
 		return s

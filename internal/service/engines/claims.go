@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// How many runs a claim checks: the first number at first, and then four times as many each time.
+// The numbers of runs that a claim checks: the first number at first, and then four times as many each time.
 const (
 	firstCandidates = 4
 	mostCandidates  = 256

@@ -117,18 +117,18 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	if err != nil {
 		return none, event.Receipt{}, err
 	}
-	if ws := r.Action.Workspace; ws != id.DefaultWorkspace { // of an effect and an archiving, one comes first
+	if ws := r.Action.Workspace; ws != id.DefaultWorkspace { // either an effect or an archiving comes first
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: workspace.Workspaces, Key: string(ws),
 			Version: ruling.Basis.Workspace})
 	}
-	if ruling.Basis.Declared != 0 { // of what is begun and a change of its declaration, one comes first
+	if ruling.Basis.Declared != 0 { // either the beginning or a change of the declaration comes first
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ActionTypeProjection, Key: r.Action.Type,
 			Version: ruling.Basis.Declared})
 	}
 	receipt, err := g.Log.Append(ctx, batch)
 	if err != nil || receipt.Replayed {
 		giveBack()
-		return none, receipt, err // a batch that was known began before: it is not begun twice
+		return none, receipt, err // the log knows the batch: it began before, and does not begin twice
 	}
 	var revoked func() error
 	if effect {

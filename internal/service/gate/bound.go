@@ -137,5 +137,5 @@ func (g *Gate) refuse(ctx context.Context, origin event.Origin, a policy.Action,
 	return r.Decision.Refusal()
 }
 
-// ReadAction is the action under which the refusal of something that only shows is recorded.
+// ReadAction is the action in the record of a refused read.
 const ReadAction = "data.read"

@@ -123,7 +123,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	if err := x.mayForget(ctx, origin, s, r, q.Retention); err != nil {
 		return x.repeated(ctx, origin, q, input, err)
 	}
-	ruling, err := x.admit(ctx, origin, s, r, input) // before anything is kept of what may be refused
+	ruling, err := x.admit(ctx, origin, s, r, input) // before anything of a refused run is kept
 	if err != nil {
 		return run.Run{}, err
 	}

@@ -132,7 +132,7 @@ func (e *Ending) Destroy(ctx context.Context, origin event.Origin, ws id.Workspa
 	return e.catalog.Space(ctx, ws, s)
 }
 
-// end stops everything of a space first, then records it, then removes its files; a crash in between is made up for by Recover.
+// end stops everything of a space first, then records it, then removes its files; after a crash in between, Recover finishes.
 func (e *Ending) end(ctx context.Context, origin event.Origin, doc space.Space, reason string) error {
 	if e.occupants != nil {
 		why := "the space was destroyed"

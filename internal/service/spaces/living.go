@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Living are the spaces that run on this daemon: their instances, and who has their files at the moment. It implements space.Keeping.
+// Living are the spaces that run on this daemon: their instances, and the present users of their files. It implements space.Keeping.
 type Living struct {
 	*Catalog
 	acts   policy.Client
@@ -318,7 +318,7 @@ func (lv *Living) shut(ctx context.Context, s id.Space) {
 	}
 }
 
-// forget drops what is known of a space that was destroyed.
+// forget drops the data of a destroyed space.
 func (lv *Living) forget(s id.Space) {
 	lv.mu.Lock()
 	defer lv.mu.Unlock()

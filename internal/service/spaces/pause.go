@@ -28,7 +28,7 @@ type Pause struct {
 	atEnd bool // the time of the space is over, and it is paused instead of destroyed
 }
 
-// How long a space lives that is paused at the end of its time, and then, when it is resumed, if the request says nothing else.
+// The life of a space that is paused at the end of its time, and its life after the resumption if the request does not say another one.
 const (
 	afterEnd    = MaxTTL
 	afterResume = 5 * time.Minute

@@ -61,8 +61,8 @@ type Told struct {
 }
 
 // watchFeed is a watch of the driver with the last events that it told. The cursors of all feeds come from one counter, which begins with
-// the time of the daemon's start. So a cursor is a moment: it means the same for every feed, and none of an earlier daemon is taken for one
-// of this.
+// the time of the daemon's start. So a cursor is a moment: it means the same for every feed, and a cursor of an earlier daemon is
+// recognised.
 type watchFeed struct {
 	key   watchKey
 	watch space.Watch

@@ -27,7 +27,7 @@ type change struct {
 	needed func(workspace.Workspace) (bool, error)
 }
 
-// changeTries bounds how often a change is tried again because another one came first.
+// changeTries bounds how often a change is repeated because another one came first.
 const changeTries = 16
 
 // Archive stops the work in a workspace until it is unarchived. Its own owners and admins may do so, and those of the installation. A

@@ -174,7 +174,7 @@ func (ws *watchers) watch(w http.ResponseWriter, r *http.Request, c *caller) err
 	return nil
 }
 
-// watcher collects events for who asks for them.
+// watcher collects events for polling clients.
 type watcher struct {
 	sandbox string
 	stop    context.CancelFunc

@@ -195,7 +195,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// Kill ends the server at once, as a crash would; what it was told to keep is found again when it is restarted.
+// Kill ends the server at once, as a crash would; its durable data are there after a restart.
 func (s *Server) Kill() {
 	s.t.Helper()
 	if s.alive == nil {

@@ -117,8 +117,8 @@ func (a *Account) Stop(cause *Stopped) {
 // Promise says that Finish will be called when the end of the execution was told of.
 func (a *Account) Promise() { a.promised = true }
 
-// Afterwards calls f: at once, or by Finish where that was promised and the execution was stopped. It is for what gives back what the
-// execution has held, and takes longer than who waits for its end should wait.
+// Afterwards calls f: at once, or by Finish where that was promised and the execution was stopped. It is for releasing resources when that
+// takes longer than the receiver of the outcome should wait.
 func (a *Account) Afterwards(f func()) {
 	if !a.promised || a.Stopped() == nil {
 		f()

@@ -39,7 +39,7 @@ func markOf(size int64) []byte {
 	return binary.BigEndian.AppendUint32(raw, castagnoli(raw))
 }
 
-// readMark returns the size that a mark names; false for what is not a mark.
+// readMark returns the size that a mark names, and false for other bytes.
 func readMark(raw []byte) (size int64, ok bool) {
 	if len(raw) != markBytes || binary.BigEndian.Uint32(raw[8:]) != castagnoli(raw[:8]) {
 		return 0, false

@@ -23,7 +23,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Bounds of what is kept of the runs' output.
+// Limits of the kept output of runs.
 const (
 	// MaxRunBytes is how many bytes of one run's stdout and stderr are kept by default. A frame of kind livestream.Cut marks the end.
 	// Operations, results and the last frame are kept beyond it.
@@ -152,7 +152,7 @@ func (s *Store) Read(ctx context.Context, run id.Run, from uint64, limit int) ([
 	found := []livestream.Frame{}
 	if from > head {
 		if errors.Is(failed, errDamaged) {
-			return nil, failed // who reads has what lies before the damage, and takes it for no end
+			return nil, failed // a reader gets the frames before the damage, and does not take that for the end
 		}
 		return found, nil
 	}

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Tree is the tree of keys of live output: a leaf for each operation of a run, and one for what belongs to none of them.
+// Tree is the tree of keys of live output: a leaf for each operation of a run, and one for frames of no operation.
 const Tree = "frames"
 
 const (

@@ -49,8 +49,8 @@ type Showing struct {
 // NewShowing returns the showing of a cell that has shown nothing yet.
 func NewShowing(p *program.Process) *Showing { return &Showing{p: p} }
 
-// Show shows a value in all its forms, as its guest describes it in JSON. What the guest says is bounded, and else believed: it is about
-// its own value.
+// Show shows a value in all its forms, as its guest describes it in JSON. Show bounds the description and otherwise believes it, because it
+// is about the guest's own value.
 func (s *Showing) Show(raw []byte, result bool) {
 	s.p.Charge(len(raw) / bytesPerGas)
 	held := int64(2 * len(raw))

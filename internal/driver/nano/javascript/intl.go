@@ -30,7 +30,7 @@ const (
 	gasPerCollator = 500 // for the tables that a comparison begins with
 )
 
-// locale returns what is known of a language.
+// locale returns the data of a language.
 func (it intl) locale(a *arguments) (any, error) {
 	name := a.text()
 	if a.err != nil {

@@ -220,7 +220,7 @@ func (w *rewriter) otherwise(raw []byte) {
 	w.way, w.dead = e.inherit, e.barren
 }
 
-// reachedHere notes that the end of an enclosure is reached by what came last.
+// reachedHere notes that the last instruction reaches the end of an enclosure.
 func (w *rewriter) reachedHere(e *enclosure) {
 	if !w.dead {
 		e.reached = true

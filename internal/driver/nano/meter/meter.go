@@ -34,7 +34,7 @@ const (
 // Limits of a module. The numbers are those of the browsers' engines or below, and above what CPython and Go's compiler need.
 const (
 	MaxModule     = 48 << 20  // bytes of a module
-	MaxOutput     = 128 << 20 // bytes of what comes out
+	MaxOutput     = 128 << 20 // bytes of the result
 	MaxFunction   = 4 << 20   // bytes of a function's body
 	MaxNesting    = 4096      // blocks around an instruction, the function's own among them
 	MaxBlocks     = 10_000    // blocks of a function: what an engine takes to compile one grows faster than their number

@@ -40,7 +40,7 @@ type globalType struct {
 	mutable bool
 }
 
-// pass is the work on one module: what it declares, and what comes out.
+// pass is the work on one module: its declarations, and the result.
 type pass struct {
 	r          *reader
 	o          Options

@@ -79,7 +79,7 @@ func (p *Program) SetCreates(mode uint32) { p.creates = mode&0o777 | chosen }
 // ForgetCreates forgets what SetCreates has said, where there was no such call.
 func (p *Program) ForgetCreates() { p.creates = 0 }
 
-// made returns the mode of what is made now, where nobody said another one.
+// made returns the mode of new files if the caller sets none.
 func (p *Program) made(mode uint32) uint32 {
 	if p.creates&chosen != 0 {
 		mode = p.creates &^ chosen

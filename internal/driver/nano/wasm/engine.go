@@ -23,7 +23,7 @@ type Options struct {
 	Interpreter bool
 	// MemoryPages bounds every memory, in pages of 64 KiB; 4,096 (256 MiB) if 0. So much address space is reserved for each instance.
 	MemoryPages uint32
-	// Slice is how much gas is taken from the account at once, and so how far apart the looks at a stop are; 1,000,000 if 0, about a
+	// Slice is how much gas is taken from the account at once, and so the distance between two checks for a stop; 1,000,000 if 0, about a
 	// millisecond.
 	Slice int64
 	// Foreign says that modules are compiled while an execution waits that brings them: their functions are bounded to what takes some

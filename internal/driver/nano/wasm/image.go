@@ -26,7 +26,7 @@ type Image struct {
 	delta Delta  // what is different in it
 
 	mu      sync.Mutex // guards what follows, of an image that stands by itself
-	warm    bool       // what its instances leave is kept for the next
+	warm    bool       // the memory of old instances is kept for the next ones
 	settled bool       // it is not learned any more which pages they write
 	spare   *body      // nil for none
 	hot     []bool     // the pages that the first of them have written, as the others will

@@ -103,7 +103,7 @@ func verb(op vfs.Op) string {
 type applier struct {
 	folder *Folder
 	owner  *Owner
-	place  location // of what is on its way; its name is empty
+	place  location // the folder of files in transit; its name is empty
 	base   *os.Root // where the place itself lies
 	slots  map[int]string
 	names  map[uint64][]string // of files that keep their other names
@@ -118,7 +118,7 @@ type location struct {
 	name string
 }
 
-// stage makes a folder for what is on its way.
+// stage makes a folder for files in transit.
 func (a *applier) stage(staging string) error {
 	a.base = a.folder.root
 	if staging != "" && canMoveBetween {
@@ -152,7 +152,7 @@ func (a *applier) stage(staging string) error {
 	return fmt.Errorf("%s and the like are there already: remove them", stageName(0))
 }
 
-// maxStages is how many names are tried for the folder of what is on its way.
+// maxStages is how many names stage tries.
 const maxStages = 48
 
 // stageName is the name that is tried after so many: code that takes names beforehand cannot make many be tried.

@@ -73,14 +73,14 @@ type Changes interface {
 	Abort() error
 }
 
-// Options are what a pool is made of.
+// Options are the settings and dependencies of a pool.
 type Options struct {
 	Command []string            // the program that serves, and its arguments
 	Env     []string            // all that they get
 	Workers int                 // at least 1
 	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
 	Prepare func(c *exec.Cmd)   // what the host can bound a process by before it starts, and may be nil
-	Hold    time.Duration       // for how long what an attempt prints is held back at most; 0 means a second
+	Hold    time.Duration       // the longest time for which the output of an attempt is held back; 0 means a second
 	Logger  *slog.Logger
 }
 

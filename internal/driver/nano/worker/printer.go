@@ -17,7 +17,7 @@ type printer struct {
 	more  sync.Cond
 	begun bool
 	hold  time.Duration // from the first byte on
-	held  int           // bytes that wait until it is known whether they are wanted; -1 where nothing is held back
+	held  int           // bytes that wait for the decision whether they are wanted; -1 if nothing is held back
 	over  bool
 	err   error
 	done  chan struct{}
@@ -132,7 +132,7 @@ func (p *printer) begin() {
 	}()
 }
 
-// wait returns when everything has been taken, with the error of who took it.
+// wait returns when the receiver has taken all output, with the receiver's error.
 func (p *printer) wait() error {
 	p.release()
 	p.mu.Lock()

@@ -34,7 +34,7 @@ const flushAfter = 2 * time.Millisecond
 // longGas is the work from which an execution reports its end with a separate write. For so long an execution that write is cheap.
 const longGas = 20_000_000
 
-// When rubbish is given back.
+// When a worker returns unused memory.
 const (
 	restAfter  = 5 * time.Second // without an execution
 	worthBytes = 8 << 20         // of memory that was taken since it was done last

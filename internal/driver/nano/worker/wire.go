@@ -20,7 +20,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// Version is the first byte of every frame, so that a worker of another build is found out.
+// Version is the first byte of every frame, so that the other side recognises a worker of another build.
 const Version = 2
 
 // Bounds of the wire.

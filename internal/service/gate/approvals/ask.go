@@ -91,7 +91,7 @@ func (s *Service) ask(ctx context.Context, origin event.Origin, r policy.Ruling,
 		return policy.Approval{}, err
 	}
 	draft.IdempotencyKey = unique
-	give, err := s.askers.of(ctx, a.Principal) // else of many at once all but one would lose, again and again
+	give, err := s.askers.of(ctx, a.Principal) // else all but one of many concurrent callers would lose again and again
 	if err != nil {
 		return policy.Approval{}, err
 	}
@@ -195,7 +195,7 @@ func newAskers() (a askers) {
 	return a
 }
 
-// of takes the turn of a principal and returns how to give it back.
+// of locks the questions of a principal, and returns the function that unlocks them.
 func (a *askers) of(ctx context.Context, p id.Principal) (give func(), err error) {
 	turn := a[crc32.ChecksumIEEE([]byte(p))%uint32(len(a))]
 	select {

@@ -276,7 +276,7 @@ func (s Spec) domains(w *writer) {
 				when = append(when, "context.host == "+quote(host))
 			}
 		}
-		// What has no host that every program reads could go to each of them.
+		// A target without a clear host could be at any of them.
 		if len(when) > 0 && a.answer == "ask" && !slices.Contains(a.list, "*") {
 			when = append(when, unreadable)
 		}
@@ -302,8 +302,8 @@ func (s Spec) domains(w *writer) {
 	}
 }
 
-// fetches permits what is fetched from the named hosts. To permit every host of the world names none. Only an entry with a port reaches
-// private addresses, and only at that port.
+// fetches permits fetching from the named hosts. A star names no host here. Only an entry with a port reaches private addresses, and only
+// at that port.
 func (s Spec) fetches(w *writer) {
 	var hosts []string
 	endpoints := s.endpoints()

@@ -55,7 +55,7 @@ func Savable(target string, force bool) error {
 	return nil
 }
 
-// vacant refuses a name that is taken by what is not to be replaced.
+// vacant refuses the name of an existing file that must not be replaced.
 func vacant(target string, force bool) error {
 	info, err := os.Lstat(target)
 	switch {

@@ -196,7 +196,7 @@ type AuditQuery struct {
 	Last      uint64
 	Against   []string
 
-	SnapshotBytes int64                        // how much of the snapshots of a workspace is read at most
+	SnapshotBytes int64                        // the most bytes of a workspace's snapshots that are read
 	Progress      func(files int, bytes int64) // gets the number of snapshots checked so far, and the bytes read
 }
 
@@ -285,7 +285,7 @@ type ModuleEnd struct {
 type ModelContext struct {
 	API     *client.Client
 	Agent   string        // the name of the agent for whom runs are started; "" for the client's own name
-	Space   string        // an id or name: work in this space; "" for one that is made for the session
+	Space   string        // id or name of the session's space; "" for a new one
 	Runtime string        // of the session's own space
 	Policy  string        // of the session's own space
 	TTL     time.Duration // of the session's own space

@@ -307,7 +307,7 @@ func typeInto(ctx context.Context, i *cmdline.Invocation, api *client.Client, r 
 // lookAtSize is the interval between checks of the terminal's size.
 const lookAtSize = 500 * time.Millisecond
 
-// inputAgain is how long after a refusal the same input is given again to a command that does not read it.
+// inputAgain is the delay before refused input is sent again to a command that does not read it.
 const inputAgain = 100 * time.Millisecond
 
 func input(r run.Run, data []byte) client.Input {

@@ -21,7 +21,7 @@ import (
 // carried is the state that passes from one line of a session to the next: the working folder and the exported variables. Each line runs
 // in its own bash, so the operation carries the state: in its folder, in its environment, and else in front of its command.
 type carried struct {
-	top    string            // folder of the space's files, as its commands see it; "" where nothing is read back
+	top    string            // folder of the space's files, as its commands see it; "" if nothing is read back
 	folder string            // working folder, absolute
 	first  map[string]string // what was exported when the session began
 	now    map[string]string // what is exported

@@ -163,7 +163,7 @@ func (s *HealthAPI) ready(ctx context.Context) (status int, body readiness) {
 	return status, body
 }
 
-// patience is how long an answer waits for a check that is tried for the first time, or anew; then it says that it is being tried.
+// patience is how long an answer waits for the result of a running check. After that the answer says that the check is running.
 const patience = 2 * time.Second
 
 // ask returns the last result of the check, and begins to try it again where that is too old. A result that is too old is no reason to say

@@ -35,8 +35,8 @@ var (
 	errTall = fault.New(fault.Exhausted, "body_too_large", "the body of a request to a port may have %d bytes", MaxRequestBytes)
 )
 
-// relay sends a request to a port and its answer back. Each request has a connection of its own, so nothing that either side adds to a
-// request or to an answer is taken for another one.
+// relay sends a request to a port and its answer back. Each request has a connection of its own, so neither side can smuggle a second
+// request or answer into it.
 func (s *Ports) relay(w http.ResponseWriter, r *http.Request, x *ports.Exposure, at place) error {
 	if r.ContentLength > MaxRequestBytes {
 		return errTall

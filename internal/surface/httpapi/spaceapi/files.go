@@ -28,7 +28,7 @@ import (
 // Limits of files over the API.
 const (
 	maxUploadFiles = 100
-	maxTagBytes    = 64 << 20 // a larger file's ETag is made of its size and time instead of its content
+	maxTagBytes    = 64 << 20 // the ETag of a larger file has its size and time instead of its content
 )
 
 // FilePath names a file of a space.

@@ -68,8 +68,8 @@ func (d *document) Object(schema, field string) {
 	})
 }
 
-// Finish adds the API document and its page, which tell about every operation that was added before. Each is written when it is asked for
-// first: that takes longer than all the rest of a server, and most daemons are never asked.
+// Finish adds the API document and its page, which describe every operation added before. Each is made at its first request, because that
+// takes longer than all the rest of a server, and most daemons never get such a request.
 func (s *Server) Finish() {
 	s.later(func() {
 		for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors

@@ -14,7 +14,7 @@ import (
 // none is forgotten.
 type Repeat string
 
-// How a repeat is met.
+// The ways to answer a repeat.
 const (
 	// RepeatRecalled looks the key up in the log, where the events of the first request bear it, before the operation begins. The operation
 	// finds Call.Repeated and answers without doing anything; it records what it does under Call.Once.

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/driver/disk/internal/freespace"
 )
 
-// The permission bits of what is made below such a folder.
+// The permission bits of new files and folders below such a folder.
 const (
 	FileMode   = 0o644
 	FolderMode = 0o755

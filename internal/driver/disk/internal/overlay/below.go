@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Layers are what an overlay is made of: folders of one file system.
+// Layers are the folders of an overlay, all in one file system.
 type Layers struct {
 	Lower string // what is shared; nothing changes it while the overlay is there
 	Owner int    // owner of its files on the disk

@@ -8,13 +8,13 @@ import (
 // Aside says which entries of a seed are kept from code, and where they go. The zero value keeps none.
 type Aside struct {
 	Held func(path string) bool
-	Open func() (*beneath.Folder, error) // the folder of what is withheld, which the caller makes when it is first needed
+	Open func() (*beneath.Folder, error) // folder of withheld files, which the caller makes when it is first needed
 }
 
 // apart is what a sower knows of withheld files.
 type apart struct {
 	Aside
-	root   *beneath.Folder // of what is withheld, once something is
+	root   *beneath.Folder // of withheld files, once there is one
 	inside bool            // the sower is writing there
 	files  int
 

@@ -113,7 +113,7 @@ const (
 	aFolder
 )
 
-// plan finds the steps from what is to a target, and makes everything that they put in place.
+// plan finds the steps from the present files to a target, and makes the new files for them.
 type plan struct {
 	maker
 	staging *beneath.Folder

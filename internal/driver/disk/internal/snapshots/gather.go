@@ -82,8 +82,8 @@ func (p *Past) without(goes func(i int, s space.Snapshot) bool) []space.Snapshot
 	return left
 }
 
-// living returns everything that snapshots need, and what the next one takes over of the files as they were last looked at.
-// Where a key is not here but may come back, nobody can tell what they need.
+// living returns everything that snapshots need, and everything that the next snapshot reuses of the last scan. If a key is missing and may
+// come back, nobody can tell what they need.
 func (p *Past) living(kept []space.Snapshot) (map[event.Digest]struct{}, error) {
 	p.packs.blind = nil
 	live := map[event.Digest]struct{}{}

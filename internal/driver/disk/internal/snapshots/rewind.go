@@ -67,7 +67,7 @@ func (p journey) travel(ctx context.Context, to event.Digest, announce bool) err
 	if err != nil {
 		return err
 	}
-	// Everything is made in a folder of its own, which goes as a whole whatever happens.
+	// All new files are in a folder of their own, which is removed as a whole in every case.
 	made := filepath.Join(p.folders.Staging, name)
 	if err := os.Mkdir(made, 0o700); err != nil {
 		return refusal(err)

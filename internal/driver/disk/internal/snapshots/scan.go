@@ -17,12 +17,12 @@ import (
 const (
 	// MaxEntries is how many files, folders and links a snapshot may have.
 	MaxEntries = 200_000
-	// fresh is how long after its last change a file is read again even if nothing about it seems to have changed: until then the file
-	// system's clock, which may stand still for 10 ms, need not tell two changes apart.
+	// fresh is the time after its last change in which the scan reads a file again, even if nothing about it seems to have changed. Until
+	// then the file system's clock, which may stand still for 10 ms, need not tell two changes apart.
 	fresh = 20_000_000 // ns
 	// batch is how many names are read from a folder at a time.
 	batch = 1024
-	// attempts is how often a file is read again that changes while it is read.
+	// attempts is how often the scan reads a file again that changes during the read.
 	attempts = 8
 	// MaxDepth is how deep folders may be nested. A scan holds one descriptor for each level.
 	MaxDepth = 256
@@ -47,7 +47,7 @@ type node struct {
 	mode    uint32
 	owner   uint32
 	digest  event.Digest
-	special []string // names of what is neither file nor folder nor link
+	special []string // names of entries that are neither file nor folder nor link
 	sum     sum      // of everything below
 }
 

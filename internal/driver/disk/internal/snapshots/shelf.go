@@ -22,7 +22,7 @@ type Shelf struct {
 	held  map[event.Digest]bool // what was read, and is whole
 }
 
-// LookAt reads what is kept in a folder. A folder that is not there keeps nothing.
+// LookAt reads the snapshots of a folder. A missing folder has none.
 func LookAt(ctx context.Context, dir string, keys vault.Keys) (*Shelf, error) {
 	for try := 1; ; try++ {
 		packs, err := openPacks(ctx, dir, keys, true)
@@ -90,7 +90,7 @@ func (h *holder) closed(err error) error {
 	return err
 }
 
-// folder reads a folder and what lies in it. A folder of which something was not read is read again in another snapshot.
+// folder reads a folder and its contents. If it could not read all of a folder, it reads the folder again in another snapshot.
 func (h *holder) folder(d event.Digest) error {
 	if h.shelf.held[d] {
 		return nil
