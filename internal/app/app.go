@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -107,7 +108,7 @@ type App struct {
 	tracer  *telemetry.Tracer // nil if traces are off
 	clock   event.Clock
 	logger  *slog.Logger
-	claim   *claimed
+	claim   *datadir.Lock
 	reign   func(ctx context.Context) error // returns when another daemon has taken the database; nil for a log in a file
 	began   time.Time
 	serving string // host:port, once it listens
@@ -154,7 +155,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	}
 	opening := newApp(c, clock, logger)
 	a = opening
-	if a.claim, err = claim(c.DataDir); err != nil {
+	if a.claim, err = datadir.Acquire(c.DataDir); err != nil {
 		return nil, err
 	}
 	defer func() {

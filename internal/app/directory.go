@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
@@ -58,9 +59,9 @@ func lookAt(c Config) (*directory, error) {
 		d.store = storePostgres
 	}
 	sizes := map[string]int64{}
-	for _, name := range []string{lockName, logFile, logFile + "-wal", logFile + "-shm", logFile + ".lock", logFile + ".lock-journal", keyFile,
-		stateFile, noteFile} {
-		info, err := regular(filepath.Join(path, name))
+	for _, name := range []string{datadir.LockFile, logFile, logFile + "-wal", logFile + "-shm", logFile + ".lock", logFile + ".lock-journal",
+		keyFile, stateFile, noteFile} {
+		info, err := datadir.Regular(filepath.Join(path, name))
 		if err != nil {
 			return nil, err
 		}
@@ -220,14 +221,14 @@ func (d *directory) hold(ctx context.Context, log journal.Journal, docs projecti
 		return err
 	}
 	d.files = map[string]os.FileInfo{}
-	watched := []string{"", lockName}
+	watched := []string{"", datadir.LockFile}
 	if d.store == "" {
 		watched = append(watched, logFile, logFile+"-wal")
 	}
 	for _, name := range watched {
 		info, err := os.Lstat(filepath.Join(d.path, name))
-		if err != nil && name != lockName {
-			return unwritable(err, d.path)
+		if err != nil && name != datadir.LockFile {
+			return datadir.Unwritable(err, d.path)
 		}
 		if err == nil {
 			d.files[name] = info
@@ -354,18 +355,18 @@ func (d *directory) write(name string, v any) error {
 func (d *directory) put(name string, raw []byte) error {
 	temp := filepath.Join(d.path, name+".new")
 	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return unwritable(err, d.path)
+		return datadir.Unwritable(err, d.path)
 	}
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return unwritable(err, d.path)
+		return datadir.Unwritable(err, d.path)
 	}
 	_, err = f.Write(raw)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return unwritable(err, d.path)
+		return datadir.Unwritable(err, d.path)
 	}
 	if err := os.Rename(temp, filepath.Join(d.path, name)); err != nil {
-		return unwritable(err, d.path)
+		return datadir.Unwritable(err, d.path)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
@@ -82,7 +83,7 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 		return moved, 0, fault.Wrap(err, fault.Unavailable, "file_unreadable", "%s cannot be read", source)
 	}
 	defer in.Close()
-	claimed, err := claimAll(c)
+	claimed, err := datadir.AcquireAll(c.DataDir, c.Shared)
 	if err != nil {
 		return moved, 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -149,7 +150,7 @@ func Abandon(ctx context.Context, c Config, reason string) (given []Abandoned, e
 	if err != nil {
 		return nil, err
 	}
-	held, err := claimAll(c)
+	held, err := datadir.AcquireAll(c.DataDir, c.Shared)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -350,7 +351,7 @@ func (a *App) owner(ctx context.Context) error {
 
 // ownerKey reports whether the key file holds a valid key. It refuses a key that others could read, because its reader is the owner.
 func (a *App) ownerKey(ctx context.Context) (bool, error) {
-	info, err := regular(a.path(keyFile))
+	info, err := datadir.Regular(a.path(keyFile))
 	if err != nil || info == nil {
 		return false, err
 	}
@@ -360,7 +361,7 @@ func (a *App) ownerKey(ctx context.Context) (bool, error) {
 	}
 	raw, err := readSmall(a.path(keyFile))
 	if err != nil {
-		return false, unwritable(err, a.Config.DataDir)
+		return false, datadir.Unwritable(err, a.Config.DataDir)
 	}
 	_, err = a.Identity.Authenticate(ctx, string(trim(raw)))
 	return err == nil, nil
@@ -423,7 +424,7 @@ func (a *App) Close() error {
 			errs = append(errs, a.Log.Close())
 		}
 		<-settled
-		for _, taken := range []*claimed{a.together.shared, a.claim} {
+		for _, taken := range []*datadir.Lock{a.together.shared, a.claim} {
 			if taken != nil {
 				errs = append(errs, taken.Close())
 			}
