@@ -3,7 +3,6 @@ package blueprints
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"agentbox/internal/domain/blueprint"
@@ -204,22 +203,12 @@ func (s *Service) Remove(ctx context.Context, origin event.Origin, ws id.Workspa
 
 // may returns the refusal of a caller without the right, where the request would record nothing.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
-	_, err := policy.Client{Gate: s.Gate}.Allow(ctx, origin, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal,
-		Token: origin.Token, Subject: name})
-	return err
+	return policy.Change{Workspace: ws, Action: action, Key: name}.May(ctx, s.Gate, origin)
 }
 
 // record records an event about a blueprint.
 func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, action, typ, name string, data any,
 	expect []event.DocumentVersion) error {
-	content, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
-	a := policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name,
-		Content: event.DigestOf(content)}
-	draft := event.New(typ, origin, ws, "", data).About(blueprint.Entity, name)
-	draft.OccurredAt = s.Clock.Now().UTC()
-	_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}))
-	return err
+	return policy.Change{Workspace: ws, Action: action, Entity: blueprint.Entity, Key: name, Event: typ, Data: data,
+		At: s.Clock.Now().UTC(), Expect: expect}.Record(ctx, s.Gate, origin)
 }

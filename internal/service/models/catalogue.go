@@ -235,24 +235,14 @@ func (s *Service) key(ctx context.Context, origin event.Origin, ws id.Workspace,
 
 // may returns the refusal of a caller without the right, where the request would record nothing.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
-	_, err := policy.Client{Gate: s.Gate}.Allow(ctx, origin, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal,
-		Token: origin.Token, Subject: name})
-	return err
+	return policy.Change{Workspace: ws, Action: action, Key: name}.May(ctx, s.Gate, origin)
 }
 
 // record records a change of the catalogue.
 func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, typ, entity, key string, data any,
 	expect []event.DocumentVersion) error {
-	content, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
-	a := policy.Action{Type: policy.ModelConfigure, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: key,
-		Content: event.DigestOf(content)}
-	draft := event.New(typ, origin, ws, "", data).About(entity, key)
-	draft.OccurredAt = s.Clock.Now().UTC()
-	_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}))
-	return err
+	return policy.Change{Workspace: ws, Action: policy.ModelConfigure, Entity: entity, Key: key, Event: typ, Data: data,
+		At: s.Clock.Now().UTC(), Expect: expect}.Record(ctx, s.Gate, origin)
 }
 
 // route returns the models that may answer a request, the best first, and the reason for the choice.

@@ -3,7 +3,6 @@ package actiontypes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"agentbox/internal/domain/event"
@@ -17,15 +16,7 @@ import (
 type Parts struct {
 	Docs  projection.Reader
 	Clock event.Clock
-	Gate  Gate
-}
-
-// Gate is the gate, as the service needs it.
-type Gate interface {
-	// Judge decides an action, as policy.Gate does.
-	Judge(ctx context.Context, a policy.Action) (policy.Ruling, error)
-	// Record records an action by its event, as policy.Gate does.
-	Record(ctx context.Context, origin event.Origin, a policy.Action, b event.Batch) (event.Receipt, error)
+	Gate  policy.Recorder
 }
 
 // Service declares action types and retires them. Make it with New; any goroutine may call its methods.
@@ -148,24 +139,12 @@ func (s *Service) Retire(ctx context.Context, origin event.Origin, ws id.Workspa
 
 // may returns the refusal of a caller without the right, where the request would record nothing.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
-	r, err := s.Gate.Judge(ctx, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name})
-	if err == nil && !r.Decision.Allowed() {
-		err = r.Decision.Refusal()
-	}
-	return err
+	return policy.Change{Workspace: ws, Action: action, Key: name}.May(ctx, s.Gate, origin)
 }
 
 // record records an event about a declared action type.
 func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, action, typ, name string, data any,
 	expect []event.DocumentVersion) error {
-	content, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
-	a := policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name,
-		Content: event.DigestOf(content)}
-	draft := event.New(typ, origin, ws, "", data).About(policy.ActionTypeEntity, name)
-	draft.OccurredAt = s.Clock.Now().UTC()
-	_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}))
-	return err
+	return policy.Change{Workspace: ws, Action: action, Entity: policy.ActionTypeEntity, Key: name, Event: typ, Data: data,
+		At: s.Clock.Now().UTC(), Expect: expect}.Record(ctx, s.Gate, origin)
 }
