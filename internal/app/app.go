@@ -290,7 +290,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.together.uids(), System: principal.System,
 		Keys: a.keys, Entropy: rand.Reader, Node: a.together.node, Together: a.together.shares(),
 	})
-	a.together.takeCensus()
+	a.together.wireNodes()
 	retention, err := redaction.ParseRetention(a.Config.Retention)
 	if err != nil {
 		return err

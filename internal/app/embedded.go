@@ -79,8 +79,8 @@ func (d *desk) done(w errand.Work) {
 	}
 }
 
-// take notes a run that is worked on from now on.
-func (d *desk) take(ws id.Workspace) {
+// began notes a run that is worked on from now on.
+func (d *desk) began(ws id.Workspace) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.held[ws]++
@@ -168,7 +168,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 			failed = errors.Join(failed, fmt.Errorf("in %s: %w", ws, err))
 			continue
 		}
-		d.take(ws)
+		d.began(ws)
 		given, err := d.a.Engines.Given(ctx, doc)
 		if err != nil {
 			d.done(errand.Work{Workspace: ws})

@@ -214,8 +214,8 @@ func (s single) Remove(_ context.Context, n id.Node) error {
 	return node.ErrNone
 }
 
-// takeCensus wires what knows the nodes.
-func (ms *membership) takeCensus() {
+// wireNodes makes the services that know the nodes.
+func (ms *membership) wireNodes() {
 	ms.app.Nodes = nodes.New(nodes.Parts{
 		Members: ms.members(), Gate: ms.app.Gate, System: principal.System, GiveUp: ms.app.Spaces.Ending.GiveUp,
 	})

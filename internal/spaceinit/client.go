@@ -57,7 +57,7 @@ type call struct {
 	exit    *Exit
 	refused error
 
-	room chan struct{} // holds at most one token: there is more credit, or none will come
+	credited chan struct{} // holds at most one token: there is more credit, or none will come
 }
 
 type piece struct {
@@ -167,7 +167,7 @@ func (c *Client) start(x Exec) (uint32, *call, error) {
 	if len(body) > MaxRequest {
 		return 0, nil, fmt.Errorf("%w: arguments and environment take %d bytes, more than %d", ErrRefused, len(body), MaxRequest)
 	}
-	call := &call{wake: make(chan struct{}, 1), frames: x.Frames, room: make(chan struct{}, 1), credit: Window}
+	call := &call{wake: make(chan struct{}, 1), frames: x.Frames, credited: make(chan struct{}, 1), credit: Window}
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -354,7 +354,7 @@ func (k *call) handle(f Frame) error {
 	default:
 		return fmt.Errorf("%w: frame %d is not for the daemon", ErrProtocol, f.Kind)
 	}
-	for _, waiting := range []chan struct{}{k.wake, k.room} {
+	for _, waiting := range []chan struct{}{k.wake, k.credited} {
 		select {
 		case waiting <- struct{}{}:
 		default:

@@ -93,12 +93,12 @@ func (s Scopes) Within(parent Scopes) Scopes {
 	mine, theirs := s.lists(), parent.lists()
 	met := make([][]string, len(mine))
 	for n, l := range mine {
-		met[n] = meet(l.entries, theirs[n].entries, l.covers)
+		met[n] = intersect(l.entries, theirs[n].entries, l.covers)
 	}
 	return Scopes{Rooms: met[0], Tools: met[1], Domains: met[2], Actions: met[3], Data: Data{Read: met[4], Write: met[5]}}
 }
 
-func meet(a, b []string, covers func(entry, other string) bool) []string {
+func intersect(a, b []string, covers func(entry, other string) bool) []string {
 	var met []string
 	for _, x := range a {
 		for _, y := range b {

@@ -44,7 +44,7 @@ func (f *Files) carryAside(ctx context.Context, from string) (int, error) {
 	defer staging.Close()
 	c := carrier{f: f, aside: f.aside(rules.Withhold), to: to, staging: staging, done: map[string]bool{}}
 	for range attempts {
-		if err = beneath.WalkAll(ctx, source, ".", beneath.MaxDepth, carried, c.carry(ctx)); err == nil || !beneath.Vanished(err) {
+		if err = beneath.WalkAll(ctx, source, ".", beneath.MaxDepth, carried, c.copying(ctx)); err == nil || !beneath.Vanished(err) {
 			break
 		}
 	}
@@ -59,8 +59,8 @@ type carrier struct {
 	files       int
 }
 
-// carry is the visit that copies an entry.
-func (c *carrier) carry(ctx context.Context) beneath.Visit {
+// copying is the visit that copies an entry.
+func (c *carrier) copying(ctx context.Context) beneath.Visit {
 	return func(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
 		if c.done[rel] {
 			return nil

@@ -62,7 +62,7 @@ func (f *Files) Read(ctx context.Context, p policy.Permit) (space.File, error) {
 
 // Delete removes the file or symbolic link of a file.delete permit, durably.
 func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
-	if err := f.at.stay(); err != nil {
+	if err := f.at.enter(); err != nil {
 		return err
 	}
 	defer f.at.leave()

@@ -77,8 +77,8 @@ func (p *place) top() error {
 	return beneath.Refusal(beneath.Fchmod(dir, beneath.FolderMode), ".")
 }
 
-// stay keeps the files where they are until leave is called, which it must be unless there is an error.
-func (p *place) stay() error {
+// enter keeps the files where they are until leave is called, which it must be unless there is an error.
+func (p *place) enter() error {
 	p.still.RLock()
 	p.mu.Lock()
 	gone := p.gone
@@ -90,7 +90,7 @@ func (p *place) stay() error {
 	return nil
 }
 
-// leave ends a stay.
+// leave ends the use that enter began.
 func (p *place) leave() {
 	p.still.RUnlock()
 	p.retire()

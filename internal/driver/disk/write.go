@@ -29,7 +29,7 @@ const (
 // checked against the size and the hash that were decided on, made durable, and takes its name in one step. A file that is replaced
 // leaves its executable bits to the new one, unless the permit says which mode that has.
 func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (space.Entry, error) {
-	if err := f.at.stay(); err != nil {
+	if err := f.at.enter(); err != nil {
 		return space.Entry{}, err
 	}
 	defer f.at.leave()
@@ -77,7 +77,7 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 // Edit applies the edits of a file.edit permit. If code in the space changes the file at the same moment, Edit reads it again. It returns
 // file_changed if that does not stop. The permission bits stay.
 func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (space.Entry, error) {
-	if err := f.at.stay(); err != nil {
+	if err := f.at.enter(); err != nil {
 		return space.Entry{}, err
 	}
 	defer f.at.leave()

@@ -56,13 +56,13 @@ func cellFiles() []spaceinit.File {
 // interpreter is the process of a context.
 type interpreter struct {
 	running *spaceinit.Process
-	turn    sync.Mutex // held by the cell under way
+	busy    sync.Mutex // held by the cell under way
 	kill    context.CancelFunc
 	token   string        // names the process in the file of the context
 	ended   chan struct{} // closed when no process of it is left
 	exit    spaceinit.Exit
 	err     error // why it could not be followed to its end; set before ended is closed
-	cells   int   // begun; under turn
+	cells   int   // begun; under busy
 
 	mu   sync.Mutex
 	cell *cell // under way, nil for none
@@ -215,8 +215,8 @@ func (i *interpreter) stop() {
 // inContext runs a cell in a process. Stale means that the process is not the context's any more, and has ended; the cell has not run.
 func (s *instance) inContext(ctx context.Context, i *interpreter, c space.Cell, a policy.Action, x spaceinit.Exec, out space.Output) (
 	exit space.Exit, stale bool, err error) {
-	i.turn.Lock()
-	defer i.turn.Unlock()
+	i.busy.Lock()
+	defer i.busy.Unlock()
 	select {
 	case <-i.ended:
 		return exit, true, nil

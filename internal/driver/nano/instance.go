@@ -43,7 +43,7 @@ type instance struct {
 	tier *Tier
 	spec space.Spec
 	tmp  string
-	turn chan struct{} // holds a token while a command runs
+	busy chan struct{} // holds a token while a command runs
 	base context.Context
 	end  context.CancelCauseFunc
 	done chan struct{}
@@ -81,7 +81,7 @@ func (s *instance) Done() <-chan struct{} { return s.done }
 func (s *instance) Close() error {
 	s.closing.Do(func() {
 		s.end(errEnded())
-		s.turn <- struct{}{} // what runs has ended then
+		s.busy <- struct{}{} // what runs has ended then
 		s.closed = os.RemoveAll(s.tmp)
 		s.tier.forget(s)
 		close(s.done)
@@ -116,9 +116,9 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	defer end()
 	defer context.AfterFunc(s.base, end)()
 	select {
-	case s.turn <- struct{}{}:
+	case s.busy <- struct{}{}:
 		var once sync.Once
-		order.Done = func() { once.Do(func() { <-s.turn }) }
+		order.Done = func() { once.Do(func() { <-s.busy }) }
 		defer order.Done()
 	case <-within.Done():
 		return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
@@ -279,7 +279,7 @@ func (s *instance) Load() (space.Load, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return space.Load{MemoryBytes: s.memory, Pids: int64(len(s.turn)), CPUMicros: s.micros}, nil
+	return space.Load{MemoryBytes: s.memory, Pids: int64(len(s.busy)), CPUMicros: s.micros}, nil
 }
 
 // Usage returns what the space uses now.

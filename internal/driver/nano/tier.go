@@ -117,7 +117,7 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 		return nil, fault.Wrap(errors.Join(err, os.ErrNotExist), fault.Unavailable, "space_not_started",
 			"the space could not be started: its files are not there")
 	}
-	s := &instance{tier: t, spec: spec, tmp: filepath.Join(t.o.Scratch, string(spec.ID)), turn: make(chan struct{}, 1),
+	s := &instance{tier: t, spec: spec, tmp: filepath.Join(t.o.Scratch, string(spec.ID)), busy: make(chan struct{}, 1),
 		done: make(chan struct{})}
 	s.base, s.end = context.WithCancelCause(context.Background())
 	t.warm()

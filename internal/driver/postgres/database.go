@@ -85,14 +85,14 @@ func (d *database) inTurn(ctx context.Context, do func() error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, turn); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, openingLock); err != nil {
 		return err
 	}
 	return do()
 }
 
-// turn is the advisory lock of opening.
-const turn = 0x41676278 // "Agbx"
+// openingLock is the advisory lock of opening.
+const openingLock = 0x41676278 // "Agbx"
 
 // trouble says what an error of the database means to a caller, and notes one that anybody would meet.
 func (d *database) trouble(err error) error {

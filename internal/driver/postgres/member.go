@@ -210,7 +210,7 @@ func (t *Members) Exclusive(ctx context.Context, name string) (giveBack func(), 
 		return nil, t.db.trouble(err)
 	}
 	if _, err = conn.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`); err == nil {
-		_, err = conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, name, turn)
+		_, err = conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, name, openingLock)
 	}
 	if err == nil {
 		return func() { _ = conn.Close(context.WithoutCancel(ctx)) }, nil

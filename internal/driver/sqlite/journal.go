@@ -59,10 +59,10 @@ func newJournal(o Options, set *projection.Set) *Journal {
 
 // Close records what waits, then shuts the log. It waits for readers to end.
 func (j *Journal) Close() error {
-	j.planning.gate.Lock()
+	j.planning.closing.Lock()
 	was := j.planning.closed
 	j.planning.closed = true
-	j.planning.gate.Unlock()
+	j.planning.closing.Unlock()
 	if was {
 		return nil
 	}
@@ -77,9 +77,9 @@ func (j *Journal) Close() error {
 
 // release gives back everything that open took, also after an open that failed half-way.
 func (j *Journal) release() error {
-	j.planning.gate.Lock()
+	j.planning.closing.Lock()
 	j.planning.closed = true
-	j.planning.gate.Unlock()
+	j.planning.closing.Unlock()
 	close(j.views.done)
 	j.views.watch.Close()
 	var errs []error

@@ -23,8 +23,8 @@ type planning struct {
 	working sync.WaitGroup
 	stop    chan struct{} // closed when the planner is to end
 
-	gate   sync.RWMutex // guards closed; held for reading while a request is put into the queue
-	closed bool
+	closing sync.RWMutex // guards closed; held for reading while a request is put into the queue
+	closed  bool
 }
 
 // group is what one transaction writes: requests, and everything that they become. Once the committer has it nobody else touches it.
@@ -290,8 +290,8 @@ func (p *planning) do(r *request) error {
 }
 
 func (p *planning) enqueue(r *request) error {
-	p.gate.RLock()
-	defer p.gate.RUnlock()
+	p.closing.RLock()
+	defer p.closing.RUnlock()
 	if p.closed || p.file.readOnly {
 		return journal.ErrClosed
 	}

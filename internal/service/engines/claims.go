@@ -80,7 +80,7 @@ func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, d
 		return run.Run{}, "", errTaken
 	}
 	defer give()
-	doc, token, err := d.take(ctx, origin, doc)
+	doc, token, err := d.claimRun(ctx, origin, doc)
 	if errors.Is(err, journal.ErrConflict) || errors.Is(err, run.ErrFull) {
 		err = errTaken
 	}
@@ -114,9 +114,9 @@ func (d *Service) offered(ctx context.Context, ws id.Workspace, want Wanted) ite
 
 func (d *Service) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
 	states := []string{run.ForEngine, run.WithEngine}
-	_, err := d.room(ctx, ws)
+	_, err := d.slot(ctx, ws)
 	if errors.Is(err, run.ErrFull) && d.giveBackSilent(ctx, ws) {
-		_, err = d.room(ctx, ws)
+		_, err = d.slot(ctx, ws)
 	}
 	switch {
 	case errors.Is(err, run.ErrFull):
@@ -240,8 +240,8 @@ func (d *Service) Offers(ctx context.Context, ws id.Workspace, want Wanted) (boo
 // errTaken says that a run cannot be claimed any more.
 var errTaken = errors.New("another engine has claimed the run")
 
-// take claims one run.
-func (d *Service) take(ctx context.Context, origin event.Origin, seen run.Run) (run.Run, string, error) {
+// claimRun claims one run.
+func (d *Service) claimRun(ctx context.Context, origin event.Origin, seen run.Run) (run.Run, string, error) {
 	for try := 1; ; try++ {
 		doc, version, err := d.load(ctx, seen.Workspace, seen.ID)
 		if err != nil {
@@ -252,7 +252,7 @@ func (d *Service) take(ctx context.Context, origin event.Origin, seen run.Run) (
 		}
 		var place []event.DocumentVersion
 		if doc.Status == run.Queued {
-			if place, err = d.room(ctx, doc.Workspace); err != nil {
+			if place, err = d.slot(ctx, doc.Workspace); err != nil {
 				return doc, "", err
 			}
 		}

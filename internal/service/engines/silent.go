@@ -34,7 +34,7 @@ func (d *Service) giveBackSilent(ctx context.Context, ws id.Workspace) (gave boo
 		if doc.Claim == nil || !doc.Claimable(d.left(doc)) || d.Clock.Now().Sub(doc.Claim.Until) < d.ClaimTime {
 			continue
 		}
-		if err := d.giveBack(ctx, doc.Workspace, doc.ID, doc.Claim.Fence); err != nil {
+		if err := d.releaseSilent(ctx, doc.Workspace, doc.ID, doc.Claim.Fence); err != nil {
 			if !errors.Is(err, journal.ErrConflict) {
 				d.Logger.Warn("give back the run of a silent engine", "code", "silent_run_kept", "run", doc.ID, "error", err)
 			}
@@ -45,8 +45,8 @@ func (d *Service) giveBackSilent(ctx context.Context, ws id.Workspace) (gave boo
 	return gave
 }
 
-// giveBack records that a run waits again, unless its claim has changed.
-func (d *Service) giveBack(ctx context.Context, ws id.Workspace, r id.Run, fence uint64) error {
+// releaseSilent records that a run waits again, unless its claim has changed.
+func (d *Service) releaseSilent(ctx context.Context, ws id.Workspace, r id.Run, fence uint64) error {
 	doc, version, err := d.load(ctx, ws, r)
 	if err != nil || doc.Claim == nil || doc.Claim.Fence != fence {
 		return errors.Join(err, journal.ErrConflict)

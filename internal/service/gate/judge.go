@@ -282,8 +282,8 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 		return nil
 	}
 	a := c.ruling.Action
-	room, err := g.quota.room(ctx, a.Workspace, a.Principal, g.Clock.Now())
-	if !room && err == nil {
+	left, err := g.quota.left(ctx, a.Workspace, a.Principal, g.Clock.Now())
+	if !left && err == nil {
 		c.ruling.Standing = ""
 		full := g.quota.full()
 		c.deny(fault.CodeOf(full), message(full), "Wait, then go on.")

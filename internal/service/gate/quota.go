@@ -43,8 +43,8 @@ func (q *quota) full() error {
 		q.most).With("Wait, then go on.")
 }
 
-// room reports whether a principal may cause another effect.
-func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) (bool, error) {
+// left reports whether a principal may cause another effect.
+func (q *quota) left(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) (bool, error) {
 	if q.most <= 0 {
 		return true, nil
 	}
@@ -52,7 +52,7 @@ func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now t
 		w, _, err := q.counted(ctx, ws, p, now)
 		return w.used < q.most, err
 	}
-	if err := q.meet(ctx, ws, p, now); err != nil {
+	if err := q.load(ctx, ws, p, now); err != nil {
 		return false, err
 	}
 	q.mu.Lock()
@@ -61,9 +61,9 @@ func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now t
 	return w.used < q.most || w.over(now), nil
 }
 
-// take counts one effect and adds its event to a batch. Checking and counting are one step, so that two concurrent effects cannot both be
+// add counts one effect and adds its event to a batch. Checking and counting are one step, so that two concurrent effects cannot both be
 // the last.
-func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, now time.Time) (bool, error) {
+func (q *quota) add(ctx context.Context, batch *event.Batch, a policy.Action, now time.Time) (bool, error) {
 	if q.most <= 0 {
 		return true, nil
 	}
@@ -77,7 +77,7 @@ func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, n
 		count(batch, a, w)
 		return true, nil
 	}
-	if err := q.meet(ctx, a.Workspace, a.Principal, now); err != nil {
+	if err := q.load(ctx, a.Workspace, a.Principal, now); err != nil {
 		return false, err
 	}
 	q.mu.Lock()
@@ -116,8 +116,8 @@ func (q *quota) counted(ctx context.Context, ws id.Workspace, p id.Principal, no
 	return w, version, nil
 }
 
-// giveBack uncounts an effect that was not recorded.
-func (q *quota) giveBack(p id.Principal) {
+// remove uncounts an effect that was not recorded.
+func (q *quota) remove(p id.Principal) {
 	if q.most <= 0 || q.together {
 		return
 	}
@@ -129,8 +129,8 @@ func (q *quota) giveBack(p id.Principal) {
 	}
 }
 
-// meet reads the count of the log for a principal whom the daemon sees for the first time.
-func (q *quota) meet(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) error {
+// load reads the count of the log for a principal whom the daemon sees for the first time.
+func (q *quota) load(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) error {
 	q.mu.Lock()
 	_, met := q.windows[p]
 	q.mu.Unlock()

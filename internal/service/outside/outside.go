@@ -40,7 +40,7 @@ type Parts struct {
 // Service judges actions outside. Make it with New; every method may be called from any goroutine.
 type Service struct{ Parts }
 
-// New returns an arbiter of the given parts.
+// New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{p} }
 
 // Question is an action that a caller intends, for itself or for a principal whom it names.

@@ -85,7 +85,7 @@ func (f *follower) run(ctx context.Context) error {
 			}
 			for _, item := range items {
 				if f.seen = item.Seq; f.query.Selects(&item.Event) {
-					if f.take(item); f.ended {
+					if f.add(item); f.ended {
 						return nil
 					}
 				}
@@ -108,7 +108,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 			return err
 		}
 		for _, e := range events {
-			if f.take(newItem(e)); f.ended {
+			if f.add(newItem(e)); f.ended {
 				return nil
 			}
 		}
@@ -120,7 +120,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	}
 }
 
-func (f *follower) take(item *Item) {
+func (f *follower) add(item *Item) {
 	f.query.From = f.query.Place(&item.Event) + 1
 	f.ended = !f.yield(item)
 }

@@ -71,8 +71,8 @@ func (r *Service) Step(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.busy.Lock()
+	defer r.busy.Unlock()
 	back := now.Before(r.stepped)
 	r.stepped = now
 	for _, ws := range workspaces {

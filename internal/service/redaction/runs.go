@@ -77,8 +77,8 @@ func Definition() projection.Definition {
 // Retain sets how long the data of a run that has ended are kept, counted from its end: whole seconds, or 0 for as long as those of other
 // runs. It takes the right to redact. A run whose time is over then is redacted by the next step.
 func (r *Service) Retain(ctx context.Context, origin event.Origin, ws id.Workspace, of id.Run, keep time.Duration) (run.Run, error) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.busy.Lock()
+	defer r.busy.Unlock()
 	doc, version, err := r.run(ctx, ws, of)
 	if err != nil {
 		return doc, err

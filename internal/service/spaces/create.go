@@ -120,7 +120,7 @@ func (c *Creation) pin(ctx context.Context, origin event.Origin, q Request) (pol
 func (c *Creation) create(ctx context.Context, origin event.Origin, q Request, runtime string, tier space.Tier,
 	bundle event.Digest) (space.Space, error) {
 	s := id.New[id.Space](c.IDs)
-	uid, err := c.uids.take(ctx, s)
+	uid, err := c.uids.acquire(ctx, s)
 	if err != nil {
 		return space.Space{}, err
 	}
@@ -134,7 +134,7 @@ func (c *Creation) create(ctx context.Context, origin event.Origin, q Request, r
 	}
 	permit, first, replayed, err := c.admit(ctx, origin, q, doc)
 	if err != nil || replayed {
-		c.uids.give(uid, s)
+		c.uids.release(uid, s)
 		if err != nil {
 			return space.Space{}, err
 		}

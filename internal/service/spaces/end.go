@@ -177,7 +177,7 @@ func (e *Ending) end(ctx context.Context, origin event.Origin, doc space.Space, 
 		return err // its host uid stays taken until the next start has removed them
 	}
 	e.living.forget(doc.ID)
-	e.uids.give(doc.UID, doc.ID)
+	e.uids.release(doc.UID, doc.ID)
 	return nil
 }
 

@@ -76,8 +76,8 @@ func (p *Pauses) pause(ctx context.Context, origin event.Origin, ws id.Workspace
 	if err != nil {
 		return doc, errors.Join(err, l.thaw())
 	}
-	p.living.stand(s)
-	defer p.living.stand(s) // and what was opened before the pause was known
+	p.living.drop(s)
+	defer p.living.drop(s) // and what was opened before the pause was known
 	told := space.PausedData{Space: s, Method: method, Reason: how.Reason, ResumeOnRun: how.ResumeOnRun, AtEnd: how.atEnd}
 	if how.atEnd {
 		told.ExpiresAt = p.clock.Now().UTC().Add(afterEnd)

@@ -129,7 +129,7 @@ func (w *Watches) Open(ctx context.Context, origin event.Origin, ws id.Workspace
 
 // join returns the feed of a folder with one reader more.
 func (w *Watches) join(ctx context.Context, key watchKey, files space.Files, p policy.Permit) (*watchFeed, error) {
-	if feed, err := w.take(key, nil); feed != nil || err != nil {
+	if feed, err := w.attach(key, nil); feed != nil || err != nil {
 		if err == nil {
 			if err = feed.watch.Join(p); err != nil {
 				w.leave(feed)
@@ -142,15 +142,15 @@ func (w *Watches) join(ctx context.Context, key watchKey, files space.Files, p p
 	if err != nil {
 		return nil, err
 	}
-	feed, err := w.take(key, made)
+	feed, err := w.attach(key, made)
 	if err != nil || feed.watch != made { // another reader was faster
 		err = errors.Join(err, made.Close())
 	}
 	return feed, err
 }
 
-// take returns the feed of a folder with one reader more; with made, a new one of it if there is none. It returns nil if there is none.
-func (w *Watches) take(key watchKey, made space.Watch) (*watchFeed, error) {
+// attach returns the feed of a folder with one reader more; with made, a new one of it if there is none. It returns nil if there is none.
+func (w *Watches) attach(key watchKey, made space.Watch) (*watchFeed, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {

@@ -43,9 +43,9 @@ type Store struct {
 	clock   event.Clock
 	max     int64
 
-	mu   sync.Mutex // guards runs, turn, and users and last of each run
-	runs map[id.Run]*output
-	turn uint64
+	mu    sync.Mutex // guards runs, round, and users and last of each run
+	runs  map[id.Run]*output
+	round uint64
 }
 
 var _ livestream.Store = (*Store)(nil)
@@ -68,7 +68,7 @@ func Open(dir string, keys vault.Keys, entropy io.Reader, clock event.Clock, max
 // output is the output of one run.
 type output struct {
 	users int    // who is in a method now
-	last  uint64 // turn of the last use
+	last  uint64 // round of the last use
 
 	mu       sync.Mutex // guards what follows
 	path     string
@@ -259,7 +259,7 @@ func (s *Store) use(run id.Run) (*output, func(), error) {
 		return nil, nil, fault.Wrap(err, fault.Invalid, "frame_invalid", "that is not a run")
 	}
 	s.mu.Lock()
-	s.turn++
+	s.round++
 	r := s.runs[run]
 	known := r != nil
 	if !known {
@@ -269,7 +269,7 @@ func (s *Store) use(run id.Run) (*output, func(), error) {
 		s.runs[run] = r
 	}
 	r.users++
-	r.last = s.turn
+	r.last = s.round
 	s.closeIdle()
 	s.mu.Unlock()
 	if !known {

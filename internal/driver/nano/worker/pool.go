@@ -363,8 +363,8 @@ func (l *lastWords) outOfMemory() bool {
 	})
 }
 
-// take waits for a worker that is idle.
-func (p *Pool) take(ctx context.Context) (*process, error) {
+// acquire waits for a worker that is idle.
+func (p *Pool) acquire(ctx context.Context) (*process, error) {
 	p.Warm()
 	p.count(1)
 	defer p.count(-1)
@@ -418,8 +418,8 @@ func (p *Pool) count(n int) {
 	p.waiting += n
 }
 
-// give puts a worker back, or replaces it.
-func (p *Pool) give(w *process) {
+// release puts a worker back, or replaces it.
+func (p *Pool) release(w *process) {
 	if w.done++; !w.broken && w.done < wornOut {
 		p.mu.Lock()
 		if !p.closed {
@@ -449,7 +449,7 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		return Outcome{}, fault.New(fault.Exhausted, "command_too_large", "the command with its input has %d bytes; at most %d are taken",
 			len(raw), maxOrder)
 	}
-	w, err := p.take(ctx)
+	w, err := p.acquire(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Outcome{Code: 137, Signal: "SIGKILL", Canceled: true}, nil
@@ -465,7 +465,7 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
 	outcome.Version = w.version
 	broken := w.broken
-	p.give(w)
+	p.release(w)
 	if broken && errors.Is(err, ErrEnded) && w.words.outOfMemory() {
 		outcome, err = Outcome{Code: 137, Signal: "SIGKILL", Limit: bound.Memory}, nil
 	}

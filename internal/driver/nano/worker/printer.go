@@ -10,7 +10,7 @@ import (
 type printer struct {
 	out    func(channel string, p []byte) error
 	refuse func() // called once, when out has failed
-	room   int64  // bytes that may yet come
+	left   int64  // bytes that may yet come
 
 	mu    sync.Mutex // guards what follows
 	queue []printed
@@ -38,8 +38,8 @@ type printed struct {
 // errFlood means more output than the order allows. A correct worker never sends it.
 var errFlood = errors.New("the worker prints more than the execution may")
 
-func newPrinter(out func(channel string, p []byte) error, room int64, hold time.Duration) *printer {
-	p := &printer{out: out, room: room, done: make(chan struct{}), held: -1, hold: hold}
+func newPrinter(out func(channel string, p []byte) error, left int64, hold time.Duration) *printer {
+	p := &printer{out: out, left: left, done: make(chan struct{}), held: -1, hold: hold}
 	p.more.L = &p.mu
 	if hold > 0 {
 		p.held = 0
@@ -70,7 +70,7 @@ func (p *printer) drop() bool {
 
 // print takes a piece.
 func (p *printer) print(channel byte, data []byte) error {
-	if p.room -= int64(len(data)); p.room < 0 {
+	if p.left -= int64(len(data)); p.left < 0 {
 		return errFlood
 	}
 	p.mu.Lock()

@@ -87,7 +87,7 @@ func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
 			}
 			quiet.Reset(restAfter)
 		case <-quiet.C:
-			srv.giveBack()
+			srv.freeMemory()
 		case err := <-ended:
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -97,9 +97,9 @@ func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
 	}
 }
 
-// giveBack gives the memory of rubbish back to the system, where there was so much of it that it is worth it: an execution may have held
+// freeMemory gives the memory of rubbish back to the system, where there was so much of it that it is worth it: an execution may have held
 // as much as its bound says, and what it leaves would be this process's until it has made as much again.
-func (s *server) giveBack() {
+func (s *server) freeMemory() {
 	if now := taken(); now-s.given >= worthBytes {
 		debug.FreeOSMemory()
 		s.given = now

@@ -23,8 +23,8 @@ const maxBodies = 256 << 20
 // bodies keeps the bodies that are worked on within maxBodies.
 type bodies struct{ held atomic.Int64 }
 
-// take makes room for the body of a call: for what it says to have, or for the most that its operation takes.
-func (b *bodies) take(c *Call, length int64) error {
+// reserve makes room for the body of a call: for what it says to have, or for the most that its operation takes.
+func (b *bodies) reserve(c *Call, length int64) error {
 	if length < 0 || length > c.route.maxBody {
 		length = c.route.maxBody
 	}
@@ -36,8 +36,8 @@ func (b *bodies) take(c *Call, length int64) error {
 	return nil
 }
 
-// give ends the room of a call.
-func (b *bodies) give(c *Call) { b.held.Add(-c.held) }
+// release frees the room of a call.
+func (b *bodies) release(c *Call) { b.held.Add(-c.held) }
 
 // readBody reads a JSON body within its limits and refuses what is not exactly one value of the operation's shape.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]byte, error) {

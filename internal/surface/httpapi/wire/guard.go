@@ -287,7 +287,7 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *Call) error 
 		return nil
 	}
 	if c.held == 0 { // else there is room for it since an engine was looked for in it
-		if err := s.bodies.take(c, r.ContentLength); err != nil {
+		if err := s.bodies.reserve(c, r.ContentLength); err != nil {
 			return err
 		}
 	}

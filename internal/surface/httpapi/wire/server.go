@@ -223,11 +223,11 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 		return err
 	}
 	if rt.repeat != "" && c.Key != "" {
-		give, err := s.repeated(w, r, c)
+		end, err := s.repeated(w, r, c)
 		if err != nil {
 			return err
 		}
-		defer give()
+		defer end()
 	}
 	ctx := r.Context()
 	if rt.waits {
@@ -296,7 +296,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // finish logs the request and turns a panic into an answer.
 func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	broken := recover()
-	s.bodies.give(c)
+	s.bodies.release(c)
 	if broken != nil && broken != http.ErrAbortHandler {
 		s.Log.Error("request panicked", slog.String("code", "request_panicked"), slog.String("request_id", string(c.Request)),
 			slog.String("trace_id", c.Trace.ID), slog.Any("cause", broken))
