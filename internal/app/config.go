@@ -47,7 +47,7 @@ type Config struct {
 
 	Traces string // address of the OTLP/HTTP collector for traces; "" leaves it to the variables OTEL_*, without which there are none
 
-	Retention []string // how long the data of which events are kept, as redactor.ParseRetention reads it; none means for good
+	Retention []string // how long the data of which events are kept, as redaction.ParseRetention reads it; none means for good
 
 	MaxSpaces        int           // living spaces of one workspace
 	MaxLimits        space.Limits  // the most that one space may ask for

@@ -172,7 +172,7 @@ func (d *Service) eachOffered(ctx context.Context, ws id.Workspace, want Wanted,
 	}
 }
 
-// passed is how much time has passed since the dispatcher was made.
+// passed is how much time has passed since the service was made.
 func (d *Service) passed() time.Duration { return d.Clock.Now().Sub(d.begun) }
 
 // hands are the runs that callers are claiming here at this moment. A concurrent caller tries the next run, instead of losing this one.

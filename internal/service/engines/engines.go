@@ -66,7 +66,7 @@ type Service struct {
 	Look      *Look
 }
 
-// New returns a dispatcher of the given parts.
+// New returns a service of the given parts.
 func New(parts Parts) *Service {
 	if parts.ClaimTime == 0 {
 		parts.ClaimTime = run.ClaimTime

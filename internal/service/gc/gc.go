@@ -53,7 +53,7 @@ type Service struct {
 	names    names
 }
 
-// New returns a sweeper of the given parts.
+// New returns a service of the given parts.
 func New(parts Parts) *Service { return &Service{Parts: parts} }
 
 // Usage returns how much content the log of a workspace names.

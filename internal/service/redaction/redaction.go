@@ -76,7 +76,7 @@ type Service struct {
 	counted map[id.Workspace]bool // of which it is known that no run ended in the future
 }
 
-// New returns a redactor.
+// New returns a service of the given parts.
 func New(p Parts) *Service {
 	return &Service{Parts: p, sweeps: map[sweepRef]*sweep{}, counted: map[id.Workspace]bool{}}
 }

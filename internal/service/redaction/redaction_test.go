@@ -68,7 +68,7 @@ func (c *contents) ForgetContent(_ context.Context, events []event.Event) (vault
 	return vault.Remains{Forgotten: len(events), Live: []string{"a file"}}, c.broken
 }
 
-// house is a redactor over a log in memory.
+// house is the service over a log in memory.
 type house struct {
 	*testing.T
 	*redaction.Service

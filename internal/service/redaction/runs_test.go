@@ -61,7 +61,7 @@ func (h *house) gone(events []event.Event) bool {
 	return n > 0
 }
 
-// again is a redactor that has just been started on the same log.
+// again is the service, just started on the same log.
 func (h *house) again() {
 	h.Service = redaction.New(h.Parts)
 }

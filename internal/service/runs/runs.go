@@ -24,7 +24,7 @@ import (
 	"agentbox/internal/service/runs/history"
 )
 
-// Limits of the executor.
+// Limits of the service.
 const (
 	MaxQueued      = 100      // runs that wait in one space
 	maxInlineInput = 4 << 10  // a longer operations message lies in the blob store
@@ -78,7 +78,7 @@ var (
 	errShutdown  = fault.New(fault.Unavailable, "daemon_stopped", "the daemon was stopped while the operation ran; its processes were ended")
 )
 
-// New returns an executor of the given parts.
+// New returns a service of the given parts.
 func New(parts Parts) *Service {
 	past := history.New(parts.Log, parts.Docs, parts.Blobs)
 	all := &shared{Parts: parts, History: past}
