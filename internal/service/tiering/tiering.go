@@ -32,7 +32,7 @@ type Service struct {
 	node     map[string]bool // modules of Node's own, whether a tier has them or not
 }
 
-// New returns a service of the given parts.
+// New returns a service with the given rules.
 func New(rules Rules) *Service {
 	return &Service{
 		rules: rules, commands: set(rules.Nano.Commands), modules: set(rules.Nano.Modules), packages: set(rules.Nano.Packages),
