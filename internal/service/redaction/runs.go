@@ -85,9 +85,9 @@ func (r *Service) Retain(ctx context.Context, origin event.Origin, ws id.Workspa
 	}
 	most := r.Retention.OfRuns()
 	switch {
-	case keep != 0 && (keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0):
-		return doc, fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep,
-			run.MaxKeep)
+	case keep != 0 && (keep < run.MinRetention || keep > run.MaxRetention || keep%time.Second != 0):
+		return doc, fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinRetention,
+			run.MaxRetention)
 	case most > 0 && keep > most:
 		return doc, run.TooLong(most)
 	case doc.Imported != nil:

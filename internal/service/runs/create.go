@@ -190,12 +190,12 @@ func (x *Service) mayForget(ctx context.Context, origin event.Origin, s space.Sp
 	if keep == 0 {
 		return nil
 	}
-	if keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0 {
-		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep,
-			run.MaxKeep)
+	if keep < run.MinRetention || keep > run.MaxRetention || keep%time.Second != 0 {
+		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinRetention,
+			run.MaxRetention)
 	}
-	if x.MaxKeep > 0 && keep > x.MaxKeep {
-		return run.TooLong(x.MaxKeep)
+	if x.MaxRetention > 0 && keep > x.MaxRetention {
+		return run.TooLong(x.MaxRetention)
 	}
 	ruling, err := x.Gate.Judge(ctx, policy.Action{Type: policy.AuditRedact, Workspace: s.Workspace, Principal: origin.Principal,
 		Token: origin.Token, Run: r})

@@ -38,7 +38,7 @@ type Parts struct {
 	Blobs      blob.Store
 	Room       func() error  // refuses a run where the disk has no room for what it leaves; nil where nobody looks
 	MaxContent int64         // bytes of content that the log of a workspace may name; 0 for without limit
-	MaxKeep    time.Duration // the longest that a run may ask for its data to be kept; 0 for as long as it likes
+	MaxRetention    time.Duration // the longest that a run may ask for its data to be kept; 0 for as long as it likes
 	Live       livestream.Store
 	Gate       policy.Gate
 	Agents     policy.Agents

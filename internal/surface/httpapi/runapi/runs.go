@@ -253,7 +253,7 @@ func (s *Runs) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswe
 		}
 	}
 	if sent.Retention != "" {
-		if q.Retention, err = run.ParseKeep(sent.Retention); err != nil {
+		if q.Retention, err = run.ParseRetention(sent.Retention); err != nil {
 			return nil, err
 		}
 	}
@@ -495,7 +495,7 @@ func (s *Runs) retainRun(ctx context.Context, c wire.Call, in *struct {
 	var keep time.Duration
 	if in.Body.Retention != "none" {
 		var err error
-		if keep, err = run.ParseKeep(in.Body.Retention); err != nil {
+		if keep, err = run.ParseRetention(in.Body.Retention); err != nil {
 			return nil, err
 		}
 	}
