@@ -186,7 +186,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 				After: max(until.Sub(c.s.Clock.Now()), 0)})
 			return model.Reply{}, false, nil
 		}
-		sent, err := c.begin(ctx, e, reason, waited)
+		flown, err := c.begin(ctx, e, reason, waited)
 		if err != nil {
 			c.s.breakers.report(at, c.s.Clock.Now(), nil, false)
 			code, next := passable(err)
@@ -196,7 +196,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 			c.pass(e, code, err)
 			return model.Reply{}, false, nil
 		}
-		answer, f, err := c.send(ctx, e, sent)
+		answer, f, err := c.send(ctx, e, flown)
 		counts := err == nil || f != nil
 		c.s.breakers.report(at, c.s.Clock.Now(), f, counts)
 		if err == nil {
@@ -206,7 +206,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 			return model.Reply{}, true, err
 		}
 		d := c.s.decide(f, n, more)
-		if _, err := c.settle(ctx, sent.attempt, sent.outcome(c, e, f, d), model.EventFailed); err != nil {
+		if _, err := c.settle(ctx, flown.attempt, flown.outcome(c, e, f, d), model.EventFailed); err != nil {
 			return model.Reply{}, true, err
 		}
 		switch d.next {
@@ -220,7 +220,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 			return model.Reply{}, true, err
 		}
 		reason, waited = fmt.Sprintf("try %d of %d: %s", n+1, MaxTries, f.Error()), d.wait
-		if sent.pieces > 0 && c.ask.Emit != nil {
+		if flown.pieces > 0 && c.ask.Emit != nil {
 			if err := c.ask.Emit(model.Delta{Type: model.TextPart, Again: true}); err != nil {
 				return model.Reply{}, true, err
 			}
@@ -286,8 +286,8 @@ func (s *Service) chance(most time.Duration) time.Duration {
 	return time.Duration(binary.BigEndian.Uint64(raw[:]) % uint64(most+1))
 }
 
-// started is a request that begin has recorded.
-type started struct {
+// flown is a request that begin has recorded.
+type flown struct {
 	attempt model.Attempt
 	permit  policy.Permit
 	key     model.Secret
@@ -297,9 +297,9 @@ type started struct {
 }
 
 // begin takes a request through the gate, reserves its largest possible use, and records it.
-func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited time.Duration) (*started, error) {
+func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited time.Duration) (*flown, error) {
 	s, a := c.s, c.ask
-	out := &started{}
+	out := &flown{}
 	if e.Key != "" {
 		var err error
 		if out.key, err = s.Keys.Key(ctx, a.Workspace, e.Key); err != nil {
@@ -370,23 +370,23 @@ func (c *asking) fits(ctx context.Context, bounds []model.Bound, r model.Reserve
 }
 
 // send sends a request and records the answer. For an error of the endpoint it returns the failure too. It records any other error itself.
-func (c *asking) send(ctx context.Context, e model.Held, f *started) (model.Answer, *model.Failure, error) {
+func (c *asking) send(ctx context.Context, e model.Held, f *flown) (model.Answer, *model.Failure, error) {
 	endpoint := c.s.Endpoints[e.Provider]
 	if endpoint == nil {
 		return model.Answer{}, &model.Failure{Class: model.Final, Message: "this daemon speaks with no " + e.Provider}, model.ErrNotFound
 	}
-	tracked, done := c.s.track(ctx, c.ask.Workspace)
-	answer, err := endpoint.Stream(tracked, f.permit, model.Target{Entry: e.Entry, Key: f.key}, c.ask.Request, func(d model.Delta) error {
+	flying, land := c.s.fly(ctx, c.ask.Workspace)
+	answer, err := endpoint.Stream(flying, f.permit, model.Target{Entry: e.Entry, Key: f.key}, c.ask.Request, func(d model.Delta) error {
 		if f.pieces++; f.pieces == 1 {
 			f.first = c.s.Clock.Now()
 		}
-		c.show(tracked, d)
+		c.show(flying, d)
 		if c.ask.Emit == nil {
 			return nil
 		}
 		return c.ask.Emit(d)
 	})
-	done()
+	land()
 	if err != nil {
 		if failure, ok := model.FailureOf(err); ok {
 			return model.Answer{}, failure, err
@@ -412,7 +412,7 @@ func (c *asking) send(ctx context.Context, e model.Held, f *started) (model.Answ
 }
 
 // outcome returns the outcome of a request, with the use of a failed one.
-func (f *started) outcome(c *asking, e model.Held, failure *model.Failure, d decision) model.Outcome {
+func (f *flown) outcome(c *asking, e model.Held, failure *model.Failure, d decision) model.Outcome {
 	out := model.Outcome{Failure: failure, Next: d.next, Why: d.why, WaitMS: d.wait.Milliseconds(),
 		Millis: c.s.Clock.Now().Sub(f.began).Milliseconds()}
 	if f.pieces > 0 {

@@ -46,11 +46,11 @@ type Service struct {
 	breakers breakers
 
 	mu      sync.Mutex // guards running
-	running map[*call]struct{}
+	running map[*flight]struct{}
 }
 
-// call is a request that is under way.
-type call struct {
+// flight is a request that is under way.
+type flight struct {
 	ws  id.Workspace
 	end context.CancelCauseFunc
 }
@@ -58,7 +58,7 @@ type call struct {
 var _ model.Asker = (*Service)(nil)
 
 // New returns a service of the given parts.
-func New(p Parts) *Service { return &Service{Parts: p, running: map[*call]struct{}{}} }
+func New(p Parts) *Service { return &Service{Parts: p, running: map[*flight]struct{}{}} }
 
 // Definitions fold the documents of models.
 func Definitions() []projection.Definition {
@@ -127,10 +127,10 @@ func (s *Service) Halt(ws id.Workspace, cause error) {
 	}
 }
 
-// track returns a context that Halt ends. The caller calls done at the end.
-func (s *Service) track(ctx context.Context, ws id.Workspace) (_ context.Context, done func()) {
+// fly returns a context that Halt ends, until land is called.
+func (s *Service) fly(ctx context.Context, ws id.Workspace) (_ context.Context, land func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	f := &call{ws, end}
+	f := &flight{ws, end}
 	s.mu.Lock()
 	s.running[f] = struct{}{}
 	s.mu.Unlock()
