@@ -196,8 +196,8 @@ func (b Blueprint) Answering(name string) Blueprint {
 	return b
 }
 
-// Hash returns the content hash of the blueprint: of what it says, without its pins and without comments and order of its text. Two texts
-// that say the same are the same version.
+// Hash returns the content hash of the blueprint: of its values, without its pins and without the comments and the order of its text. Two
+// texts with the same values have the same hash.
 func (b Blueprint) Hash() (event.Digest, error) {
 	b.Pins = Pins{}
 	return b.digest()

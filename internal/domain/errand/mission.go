@@ -87,7 +87,7 @@ type TurnCall struct {
 // ErrForgotten means that a part of the record of a run was redacted, so that nobody knows what it did.
 var ErrForgotten = fault.New(fault.Conflict, "record_redacted", "a part of what was recorded of the run was redacted; begin another run")
 
-// PastTurn is what was recorded of a turn.
+// PastTurn is the record of a turn.
 type PastTurn struct {
 	Turn
 	Step  id.Step

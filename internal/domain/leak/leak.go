@@ -287,7 +287,7 @@ const invisible = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 // wordBeginnings are how secrets begin that stand at the beginning of a word.
 var wordBeginnings = []string{"sk-", "xox", "xapp-", "glpat-", "sk_live_", "rk_live_", "AIza", "npm_"}
 
-// squeeze takes out what may split a secret: characters that take no room, and line breaks with the blanks around them.
+// squeeze removes characters that may split a secret: those without a width, and line breaks with the blanks around them.
 func squeeze(text string) string {
 	if strings.ContainsAny(text, invisible) {
 		text = strings.Map(func(r rune) rune {

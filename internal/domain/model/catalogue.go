@@ -16,7 +16,7 @@ const (
 	Projection         = "models"         // entries of the catalogue, by name
 	SettingsProjection = "model_settings" // routes, budgets and names of keys; one document, whose key is the workspace
 	CallProjection     = "model_calls"    // requests, by name
-	UsageProjection    = "model_usage"    // what was used, by scope
+	UsageProjection    = "model_usage"    // the use, by scope
 )
 
 // The types of the entities that events are about.

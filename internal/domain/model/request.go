@@ -82,7 +82,7 @@ func (c Call) Input() (json.RawMessage, error) {
 	return json.RawMessage(c.Arguments), nil
 }
 
-// Result is what came of a tool call.
+// Result is the result of a tool call.
 type Result struct {
 	ID     string  `json:"id"` // of the call
 	Text   string  `json:"text,omitempty"`

@@ -248,7 +248,7 @@ func Outside(actionType string) bool {
 	return k.Outside || !builtIn && Declarable(actionType) == nil
 }
 
-// check refuses what is beyond the bounds and returns the command with everything said.
+// check returns the command with all defaults filled in. It refuses values beyond the bounds.
 func (c Declare) check() (Declare, error) {
 	if err := Declarable(c.Name); err != nil {
 		return c, err

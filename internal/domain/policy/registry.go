@@ -100,7 +100,7 @@ func record(typ, title, role string, who ...string) Kind {
 	}
 }
 
-// unjustified is a kind that asks a person whatever the bundle says, for what is known then stays known.
+// unjustified is a kind that asks a person whatever the bundle says, because a disclosure cannot be undone.
 func unjustified(k Kind) Kind {
 	k.PreApproval = true
 	k.Impact = "Personal data are used for another purpose than they are kept for. This cannot be undone."
@@ -113,7 +113,7 @@ func hosted(k Kind) Kind {
 	return k
 }
 
-// halting is a kind that the kill switch stops although its whole effect here is its event: somebody is about to do what is recorded.
+// halting is a kind that the kill switch stops although its whole effect here is its event: somebody will act on the record.
 func halting(k Kind) Kind {
 	k.Halts = true
 	return k
@@ -143,7 +143,7 @@ const (
 	SpaceUpdate   = "space.update"
 	SpaceDestroy  = "space.destroy"
 	SpaceDiff     = "space.diff"    // compare two snapshots of a space's files
-	SpaceRewind   = "space.rewind"  // make a space's files what they were in a snapshot
+	SpaceRewind   = "space.rewind"  // restore a space's files from a snapshot
 	SpaceFork     = "space.fork"    // make a space whose files begin as a snapshot of another's
 	SpacePolicy   = "space.policy"  // pin another policy to a living space
 	SpacePromote  = "space.promote" // run a space's code in a heavier tier from now on
@@ -417,7 +417,7 @@ var table = []Kind{
 	anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
 	anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
 
-	// Done outside of Agentbox, by programs that ask before they act, beside ExternalWrite; and what is done with outputs.
+	// Done outside of Agentbox, by programs that ask before they act, beside ExternalWrite; and actions on outputs.
 	risky(EmailSend, "send an e-mail", MediumCost),
 	risky(PaymentExecute, "pay", HighCost),
 	risky(APICallMutating, "change something by an API", HighCost),

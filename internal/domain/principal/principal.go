@@ -43,7 +43,7 @@ func (r Role) Issues(other Role) bool {
 	return false
 }
 
-// System is the daemon itself, as the principal that ends what has expired.
+// System is the daemon itself, as the principal that ends expired things.
 const System id.Principal = "svc_00000000000000000000000000"
 
 // Principal is the document of a principal.

@@ -239,7 +239,7 @@ type Edit struct {
 }
 
 // Files are the files of one space, seen from outside. No path leaves the space's directory: not by `..`, by a symbolic or hard link, by a
-// device, or by a race with the code that runs inside. The permit says what is done; content is checked against its hash.
+// device, or by a race with the code that runs inside. The permit decides the effect. The driver checks content against its hash.
 type Files interface {
 	// Read opens the file of a file.read permit for reading; at most MaxBytes of the action, if set, else a fault file_too_large.
 	Read(ctx context.Context, p policy.Permit) (File, error)

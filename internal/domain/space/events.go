@@ -16,7 +16,7 @@ const (
 	EventExtended  = "space.extended"
 	EventDestroyed = "space.destroyed"
 
-	EventRewindBegun  = "space.rewind_begun"  // its files are about to become what they were
+	EventRewindBegun  = "space.rewind_begun"  // a rewind of its files begins
 	EventRewound      = "space.rewound"       // they have
 	EventRewindFailed = "space.rewind_failed" // they have not
 	EventForked       = "space.forked"        // another space begins with what its files were

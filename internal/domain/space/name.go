@@ -40,7 +40,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// NameKey is what is the same for two names that are one: letters with marks are composed in more than one way, and look the same.
+// NameKey returns the same key for names that look the same, because letters with marks can be composed in more than one way.
 func NameKey(name string) string { return norm.NFC.String(name) }
 
 // misleads reports whether a character makes a text look like another one, or like several lines. Characters that show nothing do (Cf);

@@ -138,7 +138,7 @@ type History interface {
 	Rewind(ctx context.Context, p policy.Permit) (from, to Snapshot, err error)
 }
 
-// HeldSnapshot says what came out of reading a snapshot and holding it against its hash.
+// HeldSnapshot is the result of reading a snapshot and comparing it with its hash.
 type HeldSnapshot struct {
 	Read      int64  // bytes read
 	Contents  int    // folders and files that were read and are whole

@@ -35,8 +35,8 @@ type WatchEvent struct {
 	Attributes bool   // of a change: only the permissions are others
 }
 
-// Without returns what is left of an event for somebody who must not hear of some paths: a rename from or to such a path is the creation or
-// the removal of the other one. It returns false where nothing is left.
+// Without returns an event without some paths that the reader may not see: a rename from or to such a path is the creation or the removal
+// of the other one. It returns false if nothing is left.
 func (e WatchEvent) Without(hidden func(path string) bool) (WatchEvent, bool) {
 	switch from := e.From != "" && hidden(e.From); {
 	case hidden(e.Path) && (e.From == "" || from):

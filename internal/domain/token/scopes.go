@@ -138,8 +138,8 @@ type Use struct {
 	Anywhere bool     // it belongs to no room by its nature, so that rooms do not bound it
 	Tool     string   // that is called
 	Domain   string   // of the host that is reached
-	Reads    []string // names of what is read, as Data has them; one of them has to be permitted
-	Writes   []string // names of what is written
+	Reads    []string // names of data that the action reads, as Data has them; one of them has to be permitted
+	Writes   []string // names of data that the action writes
 	NoTool   bool     // a tool is called whose name is not said
 	NoDomain bool     // a host is reached whose name is not said
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. It serves waiting callers in the order of
-// arrival, each with a run that fits what they want.
+// arrival, each with a run that fits their request.
 func (d *Service) Await(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
 	record := context.WithoutCancel(ctx) // a caller who has gone away finds the run again with their idempotency key
 	again := lookAgain

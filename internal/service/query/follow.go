@@ -60,7 +60,7 @@ func (r *Service) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq
 type follower struct {
 	log     journal.Journal
 	present *present
-	query   journal.Query // its From moves on behind what was yielded
+	query   journal.Query // its From moves on behind the yielded events
 	yield   func(*Item) bool
 	seen    uint64 // place of the workspace up to which the query was answered
 	ended   bool   // nothing more is wanted

@@ -11,8 +11,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// A run that an engine has asked for under one of its tool calls ends with the run of that engine: nobody waits for what it would still do.
-// A child begins in a commit that expects the state of its parent from before the parent's end. So of the parent's end and a beginning one
+// A run that an engine has asked for under one of its tool calls ends with the run of that engine: nobody waits for its further results. A
+// child begins in a commit that expects the state of its parent from before the parent's end. So of the parent's end and a beginning one
 // comes first. Who follows the log ends the children of a run that has just ended; those whose parent ended before they were taken up are
 // ended when they are.
 
@@ -41,7 +41,7 @@ func (x *Service) orphaned(ctx context.Context, ws id.Workspace, of id.Run) (*ca
 	}
 	parent, _, err := x.History.Load(ctx, ws, of)
 	if errors.Is(err, projection.ErrNotFound) {
-		return nil, nil // what it would begin is refused
+		return nil, nil // its next operation will be refused
 	}
 	if err != nil || !parent.Status.Ended() {
 		return nil, err

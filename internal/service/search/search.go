@@ -27,7 +27,7 @@ const (
 const (
 	window  = 5_000 // places of the log
 	atOnce  = 500   // messages of one step into the index
-	waiting = 40    // windows for which a search waits, before it answers from what is there
+	waiting = 40    // windows for which a search waits before it answers from the present index
 )
 
 // Parts are the dependencies of the service.

@@ -77,7 +77,7 @@ func (p *Pauses) pause(ctx context.Context, origin event.Origin, ws id.Workspace
 		return doc, errors.Join(err, l.thaw())
 	}
 	p.living.drop(s)
-	defer p.living.drop(s) // and what was opened before the pause was known
+	defer p.living.drop(s) // and those that were opened before the pause was known
 	told := space.PausedData{Space: s, Method: method, Reason: how.Reason, ResumeOnRun: how.ResumeOnRun, AtEnd: how.atEnd}
 	if how.atEnd {
 		told.ExpiresAt = p.clock.Now().UTC().Add(afterEnd)

@@ -379,7 +379,7 @@ func pythonPackage(text string) string {
 	return text
 }
 
-// wanted notes what is to be installed, unless the tier has it.
+// wanted notes a package to install, unless the tier has it.
 func (s *look) wanted(n space.Need) {
 	switch {
 	case n.Kind == space.LackPackage && s.heavy(s.rules.Heavy.Packages, n.Name):

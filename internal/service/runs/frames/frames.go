@@ -232,7 +232,7 @@ func (x *Service) more(ctx context.Context, doc run.Run, after uint64) error {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer enough()
-		_, _ = x.history.Wait(waiting, doc.Workspace, doc.ID) // the next look at the run says what came of it
+		_, _ = x.history.Wait(waiting, doc.Workspace, doc.ID) // the next look at the run shows the result
 	})
 	err := x.live.Wait(waiting, doc.ID, after)
 	enough()

@@ -27,7 +27,7 @@ func (x *Service) Printer(ctx context.Context, runID id.Run, operation string, k
 	}
 }
 
-// Write shows output of one kind: livestream.Stdout or livestream.Stderr. It holds back what may be the beginning of a secret.
+// Write shows output of one kind: livestream.Stdout or livestream.Stderr. It holds back text that may be the beginning of a secret.
 func (p *Printer) Write(kind string, data []byte) {
 	for piece := range slices.Chunk(p.streams[kind].Next(data), livestream.MaxFrameBytes) {
 		p.show(kind, piece)

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// contentState is what is kept beside the log.
+// contentState describes the content that is stored beside the log.
 type contentState struct {
 	Usage content.Usage `json:"usage" doc:"What the log of the workspace names"`
 	Quota int64         `json:"quota_bytes" doc:"What it may name; 0 for without limit"`

@@ -20,7 +20,7 @@ import (
 // workspaceMedia is the type of a workspace's file.
 const workspaceMedia = "application/gzip"
 
-// importedWorkspace says what was taken in.
+// importedWorkspace describes an imported workspace.
 type importedWorkspace struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	File      event.Digest `json:"file_sha256"`

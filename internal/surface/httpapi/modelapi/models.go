@@ -1,4 +1,4 @@
-// Package modelapi are the operations for models: the catalogue, their keys, their tests, and what they used.
+// Package modelapi has the operations for models: the catalogue, their keys, their tests, and their use.
 package modelapi
 
 import (

@@ -120,7 +120,7 @@ func (s *Policies) Register() {
 			now, err := s.gate.KillSwitch.Throw(ctx, c.Origin(), c.Caller.Workspace, in.Body.Reason)
 			return &switchAnswer{now}, err
 		}
-		// A lift that is sent again must not lift what was thrown since.
+		// A repeated lift must not lift a switch that somebody threw in between.
 		known, err := s.Known(ctx, c)
 		if err != nil {
 			return nil, err

@@ -236,7 +236,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// headed is what comes from the space: first the headers, within their bound, then the rest within another.
+// headed reads the answer of the space: first the headers, within their bound, then the rest within another.
 type headed struct {
 	r    io.Reader
 	left int64

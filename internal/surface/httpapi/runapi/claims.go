@@ -373,7 +373,7 @@ func (s *Claims) executable(ctx context.Context, c wire.Call, input json.RawMess
 	}
 	m, err := run.ParseOperations(order.Operations)
 	if err == nil {
-		err = m.Refused() // an engine is not asked to skip what is not an operation
+		err = m.Refused() // an engine need not know how to skip a malformed operation
 	}
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// inputWait is how long a request waits until the command of a background run has read what it was given before.
+// inputWait is how long a request waits until the command of a background run has read the earlier input.
 const inputWait = 5 * time.Second
 
 // inputRequest is what the command of a background run is given: exactly one of its fields.
@@ -26,7 +26,7 @@ type inputRequest struct {
 	Resize *run.Terminal `json:"resize,omitempty" doc:"Another size of its terminal"`
 }
 
-// inputTaken says what was given.
+// inputTaken is the answer to an accepted input.
 type inputTaken struct {
 	Run  id.Run `json:"run_id"`
 	Size int    `json:"size_bytes" doc:"Bytes of input that the command was given"`

@@ -449,7 +449,7 @@ func (s *Runs) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body run.Run }{doc}, err
 }
 
-// bare returns a run that was ended or is to be forgotten, with nothing of what it says where a label keeps that from the caller.
+// bare returns a run after it was ended or before it is redacted. If a label withholds it from the caller, it has only ids and states.
 func (s *Runs) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, error) {
 	hidden, err := s.Hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)})
 	if err != nil || !hidden {

@@ -111,7 +111,7 @@ func (s *Transcripts) carried(ctx context.Context, c wire.Call, doc run.Run, sta
 	return spooled, omitted, err
 }
 
-// again lets what was spooled be read once more from its beginning.
+// again rewinds the spooled content to its beginning.
 func again(spooled io.Seeker) error {
 	_, err := spooled.Seek(0, io.SeekStart)
 	return err

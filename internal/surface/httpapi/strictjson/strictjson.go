@@ -65,7 +65,7 @@ func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// checker reads tokens and holds the names of objects against the shape of a type. The decoder refuses what is not JSON.
+// checker reads tokens and holds the names of objects against the shape of a type. The decoder refuses texts that are not JSON.
 type checker struct {
 	data []byte
 	dec  *jsontext.Decoder

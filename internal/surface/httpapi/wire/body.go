@@ -23,7 +23,8 @@ const maxBodies = 256 << 20
 // bodies keeps the bodies that are worked on within maxBodies.
 type bodies struct{ held atomic.Int64 }
 
-// reserve makes room for the body of a call: for what it says to have, or for the most that its operation takes.
+// reserve counts the body of a call: its declared length, or the largest body of its operation. It returns busy if there are maxBodies
+// bytes.
 func (b *bodies) reserve(c *Call, length int64) error {
 	if length < 0 || length > c.route.maxBody {
 		length = c.route.maxBody
@@ -39,7 +40,7 @@ func (b *bodies) reserve(c *Call, length int64) error {
 // release frees the room of a call.
 func (b *bodies) release(c *Call) { b.held.Add(-c.held) }
 
-// readBody reads a JSON body within its limits and refuses what is not exactly one value of the operation's shape.
+// readBody reads a JSON body within its limits and refuses everything except exactly one value of the operation's shape.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]byte, error) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, fault.New(fault.Invalid, "content_encoding_not_supported", "compressed requests are not read; send the body as it is")

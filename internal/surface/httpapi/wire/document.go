@@ -25,7 +25,7 @@ type document struct {
 	forms     map[string]kinds // of the objects that have several
 }
 
-// later keeps what has to be done before an operation is answered that huma answers, or the document is written. See Describe.
+// later stores work that must be done before huma answers an operation, or the document is written. See Describe.
 func (d *document) later(do func()) { d.owed = append(d.owed, do) }
 
 // Describe registers the operations with huma, once. Reading their types takes longer than the rest of a start. So the first request that

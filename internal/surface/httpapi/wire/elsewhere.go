@@ -11,7 +11,7 @@ type Home string
 
 // The homes of operations.
 const (
-	AtAny    Home = ""       // what it needs is in the log
+	AtAny    Home = ""       // the log has everything that it needs
 	AtSpace  Home = "space"  // it needs the files or the processes of the space that its path names
 	AtRun    Home = "run"    // it needs those of the space of the run that its path names
 	AtLeader Home = "leader" // only one daemon may do it

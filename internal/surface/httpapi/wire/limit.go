@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Rates are how many requests a principal may make in a minute, by what they do; each may come at once.
+// Rates are how many requests a principal may make in a minute, by class. All of them may come at once.
 type Rates struct {
 	Spaces   int // spaces made
 	Runs     int // runs made

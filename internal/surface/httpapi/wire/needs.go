@@ -16,7 +16,7 @@ import (
 // without it is closed to callers under a token.
 type Needs struct {
 	Action string         `json:"action,omitempty"` // the type of the action that it is, a name of the registry
-	Reads  string         `json:"reads,omitempty"`  // of what only shows something: the type of what it shows
+	Reads  string         `json:"reads,omitempty"`  // for a read: the type of the shown resource
 	Of     []string       `json:"of,omitempty"`     // the parameters that say whose room counts; where none is sent, the whole workspace's
 	Judged bool           `json:"judged,omitempty"` // the body names the room, and the gate judges it
 	Least  principal.Role `json:"least,omitempty"`  // of people, where the registry does not say it
@@ -27,7 +27,7 @@ type Needs struct {
 	Unlabelled bool `json:"unlabelled,omitempty"`
 }
 
-// Shows is the need of an operation that only shows what is of a type, in the room of the parameters.
+// Shows is the need of an operation that only shows a resource of a type, in the room of the parameters.
 func Shows(typ string, of ...string) Needs { return Needs{Reads: typ, Of: of} }
 
 // Does is the need of an operation that is an action, in the room of the parameters.
@@ -69,8 +69,8 @@ var errNotForTokens = fault.New(fault.Denied, policy.ReasonScopeAction,
 	"this operation is not open to whoever acts under a capability token").
 	With("Act without one.")
 
-// bound asks the capability token of a caller about an operation, the labels of what it names, and then the caller's role. All of it
-// comes before the body is read.
+// bound checks the capability token of a caller for an operation, the labels of the things that it names, and then the caller's role. All
+// of it comes before the body is read.
 func (s *Server) bound(r *http.Request, c Call) error {
 	n := c.route.needs
 	if n.Own {
