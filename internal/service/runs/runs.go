@@ -33,18 +33,18 @@ const (
 
 // Parts are the dependencies of the service.
 type Parts struct {
-	Log        journal.Journal
-	Docs       projection.Reader
-	Blobs      blob.Store
-	Room       func() error  // refuses a run where the disk has no room for what it leaves; nil where nobody looks
-	MaxContent int64         // bytes of content that the log of a workspace may name; 0 for without limit
-	MaxRetention    time.Duration // the longest that a run may ask for its data to be kept; 0 for as long as it likes
-	Live       livestream.Store
-	Gate       policy.Gate
-	Agents     policy.Agents
-	Spaces     space.Keeping
-	Variables  func(space.Space) (map[string]string, error) // a space's environment without masks; nil where nothing is masked
-	Routes     space.Routing
+	Log          journal.Journal
+	Docs         projection.Reader
+	Blobs        blob.Store
+	Room         func() error  // refuses a run where the disk has no room for what it leaves; nil where nobody looks
+	MaxContent   int64         // bytes of content that the log of a workspace may name; 0 for without limit
+	MaxRetention time.Duration // the longest that a run may ask for its data to be kept; 0 for as long as it likes
+	Live         livestream.Store
+	Gate         policy.Gate
+	Agents       policy.Agents
+	Spaces       space.Keeping
+	Variables    func(space.Space) (map[string]string, error) // a space's environment without masks; nil where nothing is masked
+	Routes       space.Routing
 	// a space is this daemon's, where several work on the log; nil where none else does
 	Mine func(ctx context.Context, s space.Space) (bool, error)
 	// resumes a paused space to which a run is sent, if its pause permits that; else the run waits. Nil where nobody does
