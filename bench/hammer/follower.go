@@ -17,7 +17,7 @@ type follower struct {
 	address string
 	header  map[string]string
 
-	mu   sync.Mutex // guards what follows, and Got
+	mu   sync.Mutex // guards the fields below, and Got
 	took []time.Duration
 	cuts int // how often it was cut off
 }

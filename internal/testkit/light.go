@@ -18,7 +18,7 @@ import (
 type Light struct {
 	Has space.Offer // what it says of itself; the zero Offer says nothing
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	ran     []string
 	living  int
 	refuses error

@@ -22,7 +22,7 @@ func (r *recorder) Record(_ context.Context, _ event.Origin, a policy.Action, b 
 	return event.Receipt{}, nil
 }
 
-// TestAChangeIsRecordedByItsEvent holds that the action of a change seals the data of its event, and that the request's key is on the batch.
+// TestAChangeIsRecordedByItsEvent holds that the action of a change seals the data of its event, and that the batch has the request's key.
 func TestAChangeIsRecordedByItsEvent(t *testing.T) {
 	g := &recorder{}
 	origin := event.Origin{Principal: "usr_1", Token: "cap_1", Key: "k", Command: event.DigestOf([]byte("c"))}

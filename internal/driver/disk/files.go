@@ -34,7 +34,7 @@ type Files struct {
 	past *snapshots.Past // nil of withheld files, which no snapshot holds
 	tree sync.RWMutex    // held for reading while something changes, for writing while a snapshot is made or returned to
 
-	mu      sync.Mutex    // guards what follows
+	mu      sync.Mutex    // guards the fields below
 	used    beneath.Usage // the last measured size, and the bytes written since
 	known   bool          // used was measured
 	stale   int64         // writes since then

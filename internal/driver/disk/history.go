@@ -19,8 +19,8 @@ import (
 // MaxDifferences is the largest number of entries in one comparison, whatever limit the caller sets.
 const MaxDifferences = 10_000
 
-// History is what the files of one space were. Its writers wait for it: no file changes from outside while a snapshot is made or returned
-// to.
+// History holds the snapshots of one space's files. The daemon's writers wait for it: they change no file while it makes a snapshot or
+// returns to one.
 type History struct {
 	store *Spaces
 	space id.Space
@@ -197,7 +197,7 @@ func (h *History) Archive(ctx context.Context, p policy.Permit, w io.Writer, may
 	return h.past.Archive(ctx, a.Content, w, a.MaxBytes, may)
 }
 
-// Rewind makes the files what they were in the snapshot of a space.rewind permit.
+// Rewind returns the files to the snapshot of a space.rewind permit.
 func (h *History) Rewind(ctx context.Context, p policy.Permit) (space.Snapshot, space.Snapshot, error) {
 	a, err := h.redeem(p, policy.SpaceRewind)
 	if err != nil {

@@ -20,7 +20,7 @@ type place struct {
 
 	still sync.RWMutex // held for reading while something is changed from outside, for writing while the files move or are given up
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	mount *os.File   // nil where there is none
 	gone  bool       // the space was removed
 

@@ -85,7 +85,7 @@ type Request struct {
 	URL    string
 	Header map[string]string // beside those of JSON and of a stream
 	Body   []byte
-	// Refine corrects a failure that was read off the status by what the body says. It may be nil.
+	// Refine corrects a failure of a status by reading the body. It may be nil.
 	Refine func(f *model.Failure, status int, header http.Header, body []byte)
 }
 

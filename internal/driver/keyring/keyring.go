@@ -253,8 +253,8 @@ func (k *Keyring) forget(tree string, leaves []uint64) error {
 	return nil
 }
 
-// Renew plants every tree in a folder anew, so that what is there opens what it has sealed and seals nothing more. It is for keys that were
-// copied: two logs that go on under the same keys could seal two texts under one.
+// Renew plants every tree in a folder anew: the old trees still open their sealed data, and seal nothing more. Use it for copied keys,
+// since two logs that go on under the same keys could seal two texts under one.
 func Renew(dir string, entropy io.Reader) error {
 	k, err := Open(dir, entropy)
 	if err != nil {

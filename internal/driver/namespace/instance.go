@@ -217,7 +217,7 @@ func (s *instance) Close() error {
 	return s.released
 }
 
-// Load returns what the processes of the space use now.
+// Load returns the present load of the space's processes.
 func (s *instance) Load() (space.Load, error) {
 	select {
 	case <-s.done:
@@ -228,7 +228,7 @@ func (s *instance) Load() (space.Load, error) {
 	return space.Load{MemoryBytes: c.memory, Pids: c.pids, CPUMicros: c.cpuMicros}, nil
 }
 
-// Usage returns what the space uses now.
+// Usage returns the present use of the space.
 func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
 	load, err := s.Load()
 	if err != nil {

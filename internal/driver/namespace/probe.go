@@ -50,7 +50,7 @@ func (t *Tier) Try(ctx context.Context) error {
 	return p.space.Close()
 }
 
-// Probe starts a real space and tries in it what the tier promises. It takes about a second.
+// Probe starts a real space and tries the promises of the tier in it. It takes about a second.
 func (t *Tier) Probe(ctx context.Context) space.Report {
 	offer := t.Offer()
 	p := &prober{tier: t, report: space.Report{Tier: Name, Offer: &offer}}

@@ -69,7 +69,7 @@ func (f *folder) Read(path string, p []byte, off int64) (int, error) {
 	return d.Read(path, p, off)
 }
 
-// Room implements vfs.Source: what is there is measured.
+// Room implements vfs.Source: it measures the present files.
 func (f *folder) Room() (bytes, files int64, err error) {
 	err = f.measure()
 	return max(f.bytes-f.used, 0), max(space.MaxFiles(f.bytes)-f.count, 0), err

@@ -22,7 +22,7 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// What a space looks like from inside; it is what the other tiers have.
+// Paths in a space. They are those of the other tiers.
 const (
 	workspace = "/workspace" // its files
 	home      = "/tmp/home"  // private, gone with the space
@@ -51,7 +51,7 @@ type instance struct {
 	closing sync.Once
 	closed  error
 
-	mu     sync.Mutex       // guards what follows
+	mu     sync.Mutex       // guards the fields below
 	micros int64            // of computing, so far
 	memory int64            // of the command that runs; the most that it held
 	late   [2]time.Duration // how long the last command went on after the bound that ended it: on the wall, and of processor time
@@ -77,7 +77,7 @@ func (s *instance) Unenforced() []string { return nil }
 // Done is closed when the space has ended.
 func (s *instance) Done() <-chan struct{} { return s.done }
 
-// Close ends what runs in the space and removes its temporary files.
+// Close ends the commands of the space and removes its temporary files.
 func (s *instance) Close() error {
 	s.closing.Do(func() {
 		s.end(errEnded())
@@ -272,7 +272,7 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	return s.ended(ctx, exit)
 }
 
-// Load returns what the space uses now: processor time is that during which its commands were executed.
+// Load returns the present load of the space. Its processor time is the time in which its commands were executed.
 func (s *instance) Load() (space.Load, error) {
 	if s.base.Err() != nil {
 		return space.Load{}, errEnded()
@@ -282,7 +282,7 @@ func (s *instance) Load() (space.Load, error) {
 	return space.Load{MemoryBytes: s.memory, Pids: int64(len(s.busy)), CPUMicros: s.micros}, nil
 }
 
-// Usage returns what the space uses now.
+// Usage returns the present use of the space.
 func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
 	load, err := s.Load()
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// Module is a WebAssembly module to be run on this machine, and what it may use.
+// Module is a WebAssembly module for this machine, with the bounds of its use.
 type Module struct {
 	File     string
 	Args     []string // behind its own name

@@ -56,7 +56,7 @@ type Tier struct {
 	offer       func() space.Offer
 	prepared    chan struct{} // closed when the interpreters lie in the cache, or could not be put there
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	living map[id.Space]*instance
 	closed bool
 }
@@ -98,7 +98,7 @@ func (t *Tier) Name() string { return Name }
 // Lacks names what needs an operating system: a nano space has none.
 func (t *Tier) Lacks() []string { return lacks() }
 
-// Offer says what the userland and the interpreters of this program have.
+// Offer lists the commands of the userland and the interpreters of this program.
 func (t *Tier) Offer() space.Offer { return t.offer() }
 
 // Create makes a space for a space.start permit. No process of it runs until it has a command.

@@ -110,7 +110,7 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 	return event.Receipt{Events: r.events}, nil
 }
 
-// Close records what waits, as far as the database can be reached, then shuts the log.
+// Close records the waiting batches, as far as it reaches the database, and then shuts the log.
 func (j *Journal) Close() error {
 	j.queue.mu.Lock()
 	was := j.queue.closed

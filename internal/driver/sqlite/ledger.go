@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Limits of what the ledger keeps in memory. Beyond these it forgets what it can read again.
+// Limits of the ledger's memory. Beyond these it forgets entries that it can read again.
 const (
 	keptStreams   = 16_384
 	keptDocuments = 4_096

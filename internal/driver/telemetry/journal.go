@@ -31,8 +31,8 @@ var (
 	_ journal.Hasher  = (*Journal)(nil)
 )
 
-// WrapJournal counts what is appended to a journal, whose documents docs has, and tells the tracer and the daemon's own log of it, where
-// they are not nil.
+// WrapJournal counts the events that are appended to a journal. It tells the tracer and the daemon's log of them, unless they are nil.
+// Docs holds the journal's documents.
 func WrapJournal(j journal.Journal, docs projection.Reader, clock event.Clock, m *Metrics, t *Tracer, logger *slog.Logger) *Journal {
 	return &Journal{j, docs, clock, m, t, logger}
 }

@@ -10,7 +10,7 @@ import (
 // every hold takes a turn. A sweep begins at the turn of the oldest open hold and keeps everything that was put since. So content that was
 // put under a hold is either still held, or its name was recorded before the sweep reads the names. The zero Holds is ready.
 type Holds struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	round  uint64
 	open   map[uint64]bool         // the turns at which open holds began
 	recent map[event.Digest]uint64 // the turns of puts since the oldest of them

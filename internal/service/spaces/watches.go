@@ -39,7 +39,7 @@ type Watches struct {
 	logger *slog.Logger
 	cursor atomic.Uint64 // the last that was given away
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	all    map[watchKey]*watchFeed
 	closed bool
 	work   sync.WaitGroup
@@ -68,7 +68,7 @@ type watchFeed struct {
 	watch space.Watch
 	end   context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	queue   []Told     // the last of them, at most WatchQueue
 	floor   uint64     // everything that came after this cursor is in the queue
 	news    chan struct{}

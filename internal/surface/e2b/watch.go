@@ -180,7 +180,7 @@ type watcher struct {
 	stop    context.CancelFunc
 	ended   chan struct{} // closed when it collects no more
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	queue []map[string]any
 	err   error         // why it ended, or that events were lost
 	news  chan struct{} // closed at the next event

@@ -12,7 +12,7 @@ import (
 // Disk is a record of calls on the files of one folder, in the order in which they happened. Paths are relative, with slashes. What a
 // call does to a file counts as durable when Sync of that file, and for names SyncFolder of their folder, comes after it, and not before.
 type Disk struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	start Files
 	steps []step
 }

@@ -59,7 +59,7 @@ type simulation struct {
 	clock *clock
 	chaos bool // faults happen; the end of a history has none
 
-	mu      sync.Mutex     // guards what follows
+	mu      sync.Mutex     // guards the fields below
 	drawn   map[string]int // how often was drawn for what
 	now     *daemon        // the one that lives, nil between two
 	changed chan struct{}

@@ -67,7 +67,7 @@ const (
 	typeLink   = "link"
 )
 
-// Summary says what a backup holds.
+// Summary counts the content of a backup.
 type Summary struct {
 	Header
 	Files   int   `json:"files"`
@@ -76,7 +76,7 @@ type Summary struct {
 	Changed int   `json:"changed"`    // files of spaces that were written to while they were read
 }
 
-// Options say what goes into a backup.
+// Options choose the content of a backup.
 type Options struct {
 	Header   Header
 	Replace  map[string]string // path below the directory to the file on this host that is kept in its place

@@ -70,7 +70,7 @@ type output struct {
 	users int    // who is in a method now
 	last  uint64 // round of the last use
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	path     string
 	earlier  string   // its path where an earlier version made it
 	file     *os.File // nil before the first frame

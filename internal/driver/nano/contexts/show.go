@@ -71,7 +71,7 @@ func (s *Showing) Show(raw []byte, result bool) {
 // maxValue is how many bytes a guest may take to describe a value.
 const maxValue = 32 << 20
 
-// End says how much of what the cell has shown there was no room for.
+// End counts the values of the cell that did not fit.
 func (s *Showing) End() {
 	if s.left > 0 {
 		s.p.Errorf("%d of the forms of what the cell shows are left out: there is room for %d of %d bytes each, %d together; write what is "+

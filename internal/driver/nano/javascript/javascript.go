@@ -1,8 +1,8 @@
 // Package javascript is the guest for JavaScript and TypeScript: QuickJS-ng in metered WebAssembly, with what programs expect of Node and
 // Bun.
 //
-// The interpreter begins once and loads the prelude; what it is then is an image, of which every run has a fresh copy. TypeScript loses
-// its types before the interpreter sees it. Files, time, chance and output are those of the program's process.
+// The interpreter begins once and loads the prelude. Then the engine saves its state as an image, and every execution has a fresh copy of
+// it. TypeScript loses its types before the interpreter sees it. Files, time, chance and output are those of the program's process.
 package javascript
 
 import (
@@ -190,10 +190,10 @@ func Key() (key [8]byte, err error) {
 // Hash identifies the interpreter with its prelude, and the version of the metering.
 func (r *Runtime) Hash() [32]byte { return r.image.Hash() }
 
-// Warm gets ready what the next run needs. It is called between runs, and makes no difference to what they do.
+// Warm prepares the next execution. Call it between executions. It does not change their results.
 func (r *Runtime) Warm(ctx context.Context) error { return r.image.Warm(ctx) }
 
-// Settle ends the runs of which Warm learns what the others need.
+// Settle ends the rehearsals, from which Warm learns the needs of later executions.
 func (r *Runtime) Settle() { r.image.Settle() }
 
 // Close frees the interpreter. No program runs any more.

@@ -87,7 +87,7 @@ func (g *Guest) Hash() [32]byte { return g.image.Hash() }
 // Warm prepares the next execution. Call it between executions. It does not change their results.
 func (g *Guest) Warm(ctx context.Context) error { return g.image.Warm(ctx) }
 
-// Settle ends the runs of which Warm learns what the others need.
+// Settle ends the rehearsals, from which Warm learns the needs of later executions.
 func (g *Guest) Settle() { g.image.Settle() }
 
 // Close frees the image and the code.

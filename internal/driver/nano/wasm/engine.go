@@ -40,7 +40,7 @@ const (
 	ForeignBlocks   = 4096
 )
 
-// Engine compiles and runs modules. It may be used by many goroutines; what it makes is for one at a time.
+// Engine compiles and runs modules. Many goroutines may use it, but only one at a time may use a thing that it made.
 type Engine struct {
 	o       Options
 	runtime wazero.Runtime
@@ -200,7 +200,7 @@ func (c *Code) Exports(name string) (params, results []api.ValueType, ok bool) {
 	return f.ParamTypes(), f.ResultTypes(), true
 }
 
-// Close frees what was compiled.
+// Close frees the compiled code.
 func (c *Code) Close(ctx context.Context) error {
 	return errors.Join(c.initial.Close(), c.compiled.Close(ctx))
 }

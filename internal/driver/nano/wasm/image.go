@@ -25,7 +25,7 @@ type Image struct {
 	under *Image // the image on which it stands, nil if it stands by itself
 	delta Delta  // what is different in it
 
-	mu      sync.Mutex // guards what follows, of an image that stands by itself
+	mu      sync.Mutex // guards the fields below, of an image that stands by itself
 	warm    bool       // the memory of old instances is kept for the next ones
 	settled bool       // it is not learned any more which pages they write
 	spare   *body      // nil for none

@@ -14,7 +14,7 @@ import (
 
 // Instance is a running module with a memory of its own. It is used by one goroutine at a time, and closed.
 type Instance struct {
-	// State is what the functions that it imports need. The engine does not look at it.
+	// State is the state of the imported functions. The engine does not look at it.
 	State any
 	// Watch, if it is not nil, is called each time that the guest has used a slice of gas. It ends the guest as a host function does, by a
 	// panic.

@@ -35,7 +35,7 @@ func (f *Folder) Apply(changes []vfs.Change, staging string, owner *Owner) error
 	return s.Apply(changes)
 }
 
-// Stage is where lies what is on its way into a folder. It has to be applied or closed.
+// Stage holds entries that are on their way into a folder. The caller applies or closes it.
 type Stage struct{ a *applier }
 
 // Stage makes room in staging, as Apply does, for content that comes before it is known what else changes.
@@ -62,7 +62,7 @@ func (s *Stage) Hold(content io.Reader) (held string, err error) {
 	return held, err
 }
 
-// Close removes the stage and what it holds.
+// Close removes the stage and its content.
 func (s *Stage) Close() error { return s.a.close() }
 
 // Apply makes the changes, as Folder.Apply does, and closes the stage.

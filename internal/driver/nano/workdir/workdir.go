@@ -78,7 +78,7 @@ func (f *Folder) Room() (bytes, files int64, err error) { return f.bytes, f.file
 // List returns the entries of a folder and follows no link. It leaves out entries that disappear meanwhile.
 func (f *Folder) List(dir string) ([]vfs.Found, error) { return f.list(dir, 1024, f.names) }
 
-// Few returns what is in the folder itself, if that are no more than most entries.
+// Few returns the entries of the folder itself, if there are no more than most.
 func (f *Folder) Few(most int) (found []vfs.Found, ok bool) {
 	found, err := f.list(".", most+1, most)
 	return found, err == nil

@@ -65,7 +65,7 @@ type Files interface {
 
 // Changes are what an execution has changed; nothing of it happens before Commit.
 type Changes interface {
-	// Add takes one change; of a file, content is what it begins with.
+	// Add takes one change; content is the beginning of a changed file.
 	Add(c vfs.Change, content io.Reader) error
 	// Commit makes the changes, in the order in which they were added.
 	Commit() error
@@ -95,7 +95,7 @@ type Pool struct {
 	warm   sync.Once
 	age    atomic.Int64 // how often the workers were outdated
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	living   map[*process]bool
 	closed   bool
 	started  int // workers that there are, or that stand for one that has to be started

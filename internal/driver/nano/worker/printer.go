@@ -12,7 +12,7 @@ type printer struct {
 	refuse func() // called once, when out has failed
 	left   int64  // bytes that may yet come
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	queue []printed
 	more  sync.Cond
 	begun bool

@@ -17,7 +17,7 @@ import (
 // System executes orders. It has everything that it needs before the worker gives up its rights, and keeps nothing of one execution for
 // the next.
 type System interface {
-	// Version names what decides what comes of an execution besides its order and its files, in a few words.
+	// Version names, in a few words, everything besides an order and its files that the result of an execution depends on.
 	Version() string
 	// Execute runs an order until its code has ended. Its files come from sources, one for each mount; its output goes to out, whose channel
 	// is 1 or 2. It returns the end, and a function that lists the changes of each mount; nil for none. Slow work that changes nothing is left
@@ -47,7 +47,7 @@ type server struct {
 	orders  chan work
 	given   uint64 // bytes that the process had ever taken when rubbish was given back last
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	w       *bufio.Writer
 	waiting bool // a flush is on its way
 	failed  error
@@ -298,7 +298,7 @@ func (r *remote) question(path string) encoder {
 	return e
 }
 
-// List returns what is in a folder.
+// List returns the entries of a folder.
 func (r *remote) List(dir string) ([]vfs.Found, error) {
 	if r.told && dir == "." {
 		r.told = false

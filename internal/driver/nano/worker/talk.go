@@ -31,7 +31,7 @@ type talk struct {
 	writing   *stopwatch    // since its code has ended, nil before
 	wrote     time.Duration // of that, for what took the daemon's time and not the worker's
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	over   bool       // the worker is not this execution's any more
 	killed *bound.Stopped
 	hang   *time.Timer // kills a worker that does not stop on request
@@ -363,7 +363,7 @@ func (c *contents) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo writes what follows as it comes, without another copy.
+// WriteTo writes the rest of the content as it arrives, without another copy.
 func (c *contents) WriteTo(w io.Writer) (written int64, err error) {
 	for {
 		if len(c.buf) == 0 {

@@ -1,9 +1,8 @@
 // Package worker runs executions in processes of their own: copies of this program that have given up everything but the pipe to the
 // daemon.
 //
-// An execution is an order; while it runs, the worker asks for the files that it touches and tells what is printed; at its end it tells
-// what has changed in the files. Frames of a worker are hostile input: they are bounded, and every path in them is followed by the pool
-// of the files, not believed.
+// The daemon sends an order for each execution. While it runs, the worker asks for the files that it touches and sends the output. At the
+// end it lists the changed files. Frames of a worker are hostile input: the daemon bounds them, and the space's files check every path.
 package worker
 
 import (
@@ -201,14 +200,13 @@ type Order struct {
 	Millis int64 // thousandths of a processor that it may take
 	Mounts []Mount
 
-	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on
-	// its way to who takes it slowly. It may be nil, and is the daemon's affair like the next.
+	// Done is called when nothing of the execution runs any more and its changes are in place. Its output may still be on its way to a slow
+	// reader. Done may be nil. Only the daemon has this field and the next ones.
 	Done func()
 
-	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
+	// Tentative drops the changes and the output of an execution that wanted something that this tier lacks.
 	Tentative bool
-	// Elsewhere reports whether another tier has what is lacking; an execution that lacks only what is nowhere is not dropped. A nil one
-	// has everything elsewhere.
+	// Elsewhere reports whether another tier has the lacking thing. An execution is dropped only if it does. Nil means that it always does.
 	Elsewhere func(space.Lack) bool
 	// Unprepared says that an interpreter may still be missing: an execution that wants it is dropped, with NotReady.
 	Unprepared bool
@@ -299,7 +297,7 @@ type Outcome struct {
 	Crash    string          // what broke in a guest or in us, "" for nothing
 }
 
-// Bounds of what is believed of an outcome.
+// Bounds of the fields of an outcome, which a worker may have forged.
 const (
 	maxLacks = 32
 	maxWord  = 500

@@ -47,7 +47,7 @@ func Split(p string) (dir, name string) {
 	return dir, name
 }
 
-// Refusal turns what the kernel said about a path of a space into a fault that says it to people.
+// Refusal turns the kernel's error about a path of a space into a fault for people.
 func Refusal(err error, p string) error {
 	if err == nil {
 		return nil

@@ -65,7 +65,7 @@ func CopyHashed(ctx context.Context, w io.Writer, r io.Reader, max int64) (int64
 	return n, event.Digest(hash.Sum(nil)), nil
 }
 
-// Closed closes what is no longer wanted because of err.
+// Closed closes a file that err has made useless.
 func Closed(c io.Closer, err error) error {
 	c.Close()
 	return err

@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// The bounds of what a space may start from, besides its own limits.
+// The bounds of a seed, besides the limits of its space.
 const (
 	MaxSeedEntries  = 50_000 // files, folders and links, those included that only their contents imply
 	MaxSeedRatio    = 200    // bytes that come out of an archive for one that is in it, beyond

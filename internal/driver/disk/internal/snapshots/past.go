@@ -1,4 +1,4 @@
-// Package snapshots keeps what the files of a space were, by content hash, and makes them that again.
+// Package snapshots keeps earlier states of a space's files, by content hash, and restores them.
 package snapshots
 
 import (
@@ -48,7 +48,7 @@ type Folders struct {
 	Trash   string // what is moved away; "" is a folder in Kept
 }
 
-// Past is what the files of one space were. Every method may be called from any goroutine; they wait for each other.
+// Past holds the earlier states of one space's files. Any goroutine may call every method; calls wait for each other.
 type Past struct {
 	folders Folders
 	uid     int
@@ -278,7 +278,7 @@ func (p *Past) durably(name, text string) error {
 	return beneath.SyncPath(p.folders.Kept)
 }
 
-// Keep records the files as they are now and returns what they are. The same files have the same hash, whenever and wherever.
+// Keep records the present files and returns their snapshot. The same files always have the same hash.
 func (p *Past) Keep(ctx context.Context) (space.Snapshot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -428,7 +428,7 @@ func (p *Past) Diff(ctx context.Context, from, to event.Digest, limit int, name 
 	return c.found, nil
 }
 
-// Sync makes what is kept durable, and removes the folders that rewinds have moved away. A snapshot at the same time does not wait.
+// Sync makes the snapshots durable and removes the folders that rewinds have moved away. A snapshot at the same time does not wait.
 func (p *Past) Sync(ctx context.Context) error {
 	p.mu.Lock()
 	if p.packs == nil {

@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// Rewind makes the files what they were in a snapshot that is kept, and returns what they were before, which is kept as well. Until all
-// content lies ready nothing is changed; from then on it is finished even when ctx ends, or when the daemon does, by the next one.
+// Rewind returns the files to a kept snapshot. From is the snapshot of the files before, which it keeps as well. It changes nothing until
+// all content lies ready. After that it finishes even if ctx ends; if the daemon ends, the next one finishes it.
 func (p *Past) Rewind(ctx context.Context, to event.Digest) (from, reached space.Snapshot, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,8 +166,8 @@ func (p journey) openTrash() (*beneath.Folder, error) {
 	return beneath.Root(p.trash())
 }
 
-// Fork makes the files what they are in a snapshot of another space's, and has it kept as the first of the new one's. Nothing else of the
-// other space's past can be reached from there. The files are those of shared now, or none where it is nil.
+// Fork makes the files those of another space's snapshot, which becomes the first snapshot of this space. No other snapshot of the other
+// space can be reached from here. Before the call the files are those of shared, or there are none if shared is nil.
 func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *Tree) (space.Snapshot, error) {
 	from.mu.Lock()
 	defer from.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// The bounds of what a snapshot looks at.
+// The bounds of a snapshot's files.
 const (
 	// MaxEntries is how many files, folders and links a snapshot may have.
 	MaxEntries = 200_000

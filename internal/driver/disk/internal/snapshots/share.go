@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Tree is what the files of a folder are that nobody changes any more. It is never changed either.
+// Tree describes the files of a frozen folder. Neither changes any more.
 type Tree struct {
 	now *node
 }
