@@ -21,7 +21,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Kept says what a backup holds.
+// Kept counts the content of a backup.
 type Kept = backup.Summary
 
 // isKey reports whether a file of a data directory gives its reader power: to act, to sign, or to read sealed content.

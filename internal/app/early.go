@@ -98,7 +98,7 @@ func (e *early) handOver() (net.Listener, error) {
 	return l, l.SetDeadline(time.Time{})
 }
 
-// Close ends what is still being answered, and the listening if the listener was not handed over.
+// Close ends the open answers, and closes the listener unless another server has taken it over.
 func (e *early) Close() error {
 	if e.listener == nil {
 		return e.server.Close()

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/service/transfer"
 )
 
-// Moved says what a file of a workspace holds.
+// Moved counts the content of a file of a workspace.
 type Moved = transfer.Moved
 
 // ExportWorkspace writes a workspace as one file, which appears as a whole or not at all. A daemon may run on the data directory meanwhile.

@@ -161,7 +161,7 @@ type probed interface {
 	Close() error
 }
 
-// Doctor tries on this host what the tiers promise. It needs no daemon and disturbs none.
+// Doctor tries the promises of the tiers on this host. It needs no daemon and disturbs none.
 func Doctor(ctx context.Context, c Config, logger *slog.Logger) []space.Report {
 	var reports []space.Report
 	if len(c.Worker) > 0 {

@@ -1,4 +1,4 @@
-// Package event is the envelope of the log: the fields that every entry has, whatever happened.
+// Package event is the envelope of the log: the fields that every entry has.
 package event
 
 import (

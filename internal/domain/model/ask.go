@@ -32,7 +32,7 @@ type Ask struct {
 	Emit func(Delta) error
 }
 
-// Limits bound what a run may use in all, this request included. Zero values bound nothing.
+// Limits bound the whole use of a run, this request included. Zero values bound nothing.
 type Limits struct {
 	Tokens int    `json:"tokens,omitempty"`
 	Cost   Amount `json:"cost,omitzero"`

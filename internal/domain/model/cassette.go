@@ -35,7 +35,7 @@ func Record(r Request, a *Answer, f *Failure) (Recording, error) {
 	return Recording{hash, r, a, f}, err
 }
 
-// Cassette is what a scripted model plays.
+// Cassette holds the answers of a scripted model.
 type Cassette struct {
 	Head       CassetteHead
 	Recordings []Recording

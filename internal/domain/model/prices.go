@@ -41,7 +41,7 @@ func (p Prices) Check() error {
 	return nil
 }
 
-// Reserve returns what a request to an entry could use at most.
+// Reserve returns the most that a request to an entry could use.
 func (p Prices) Reserve(e Entry, r Request) Reserve {
 	input := r.MostTokens()
 	if e.Context > 0 {

@@ -20,7 +20,7 @@ const (
 	Assistant Role = "assistant"
 )
 
-// PartType says what a part of a message is.
+// PartType is the kind of a part of a message.
 type PartType string
 
 // The types of parts.
@@ -52,7 +52,7 @@ type Image struct {
 	Data      []byte `json:"data"`
 }
 
-// Reasoning is what a model thought. Only the dialect that made it can read Opaque. It gets that back
+// Reasoning is a model's reasoning. Only the dialect that made it can read Opaque. It gets that back
 // unchanged, and no other dialect gets it.
 type Reasoning struct {
 	Dialect string `json:"dialect"`

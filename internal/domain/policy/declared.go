@@ -49,7 +49,7 @@ const (
 	ActionTypeRetiredType  = "action_type.retired"
 )
 
-// Declaration is what a workspace declared about an action type of its own. Each action of that type contains it. So everything that is
+// Declaration is a workspace's declaration of an action type of its own. Each action of that type contains it. So everything that is
 // bound to the action is bound to this version: questions, approvals, standing approvals and permits.
 type Declaration struct {
 	Version     int        `json:"version"` // rises with each change, also over a retirement

@@ -118,7 +118,7 @@ type Instance interface {
 	// Load returns the memory, processes and processor time that the space uses now. It reads a few small files of the host and no file of the
 	// space, so callers may call it often.
 	Load() (Load, error)
-	// Usage returns what the space uses now. It measures the files one by one.
+	// Usage returns the present use of the space. It measures the files one by one.
 	Usage(ctx context.Context) (Usage, error)
 	// Unenforced names the bounds that this host does not enforce, empty unless the space was made with BestEffort.
 	Unenforced() []string

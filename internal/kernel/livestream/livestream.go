@@ -1,6 +1,6 @@
 // Package livestream is the contract of a run's output while it comes: numbered frames that a reader can resume from any number.
 //
-// Frames are not events: they carry what a command prints, in pieces as they arrive. The result event of the operation holds the whole
+// Frames are not events: they carry the output of a command, in pieces as they arrive. The result event of the operation holds the whole
 // output; frames exist so that people can watch, and they survive a restart of the daemon like everything else.
 package livestream
 

@@ -14,7 +14,7 @@ type Forgetter interface {
 	ForgetContent(ctx context.Context, events []event.Event) (Remains, error)
 }
 
-// Remains says what a redaction left, with the reason, for the requester.
+// Remains tells the requester which data a redaction left, and why.
 type Remains struct {
 	Forgotten int      `json:"contents_forgotten"`    // pieces of content whose keys were destroyed
 	Shared    []string `json:"shared,omitempty"`      // content that something else names, each with the name of that

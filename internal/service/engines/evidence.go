@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Evidence makes the record of what a run has done, once it has ended.
+// Evidence makes the record of the work of a run that has ended.
 type Evidence struct {
 	service  *Service
 	settling *settling

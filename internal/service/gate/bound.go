@@ -105,8 +105,8 @@ func (c *consideration) use() token.Use {
 	return u
 }
 
-// Bound refuses what the capability token of a caller does not permit, and records the refusal. It permits a caller without a token; other
-// checks judge their role.
+// Bound refuses a request that the capability token of a caller does not permit, and records the refusal. It permits a caller without a
+// token; other checks judge their role.
 func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Caller, u token.Use) error {
 	if c.Token == "" {
 		return nil

@@ -61,7 +61,7 @@ func (s *Service) Usage(ctx context.Context, ws id.Workspace) (content.Usage, er
 	return Usage(ctx, s.Docs, ws)
 }
 
-// Survey returns what a sweep would free now. It changes nothing.
+// Survey counts the content that a sweep would free now. It changes nothing.
 func (s *Service) Survey(ctx context.Context, ws id.Workspace) (content.Swept, error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()

@@ -79,7 +79,7 @@ type Sight struct {
 	verdicts  map[label.Resource]error
 }
 
-// Sight returns what a principal may see now.
+// Sight returns the labels that a principal may see now.
 func (c *Service) Sight(ctx context.Context, ws id.Workspace, p id.Principal) (*Sight, error) {
 	guards, err := c.guards(ctx, ws)
 	if err != nil || len(guards.Types) == 0 {

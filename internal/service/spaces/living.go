@@ -274,7 +274,7 @@ func (lv *Living) Keep(ctx context.Context, doc space.Space) (space.Snapshot, er
 	return history.Keep(ctx)
 }
 
-// Load returns what the processes of a space use now; ok is false for a space that does not run on this daemon at the moment.
+// Load returns the present load of a space's processes; ok is false for a space that does not run on this daemon at the moment.
 func (lv *Living) Load(s id.Space) (load space.Load, ok bool) {
 	lv.mu.Lock()
 	l := lv.all[s]

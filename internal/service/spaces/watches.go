@@ -344,7 +344,7 @@ func (r *WatchReader) Cursor() uint64 { return r.at }
 // Close ends the reader. The watch goes on for WatchLinger, so that another reader can go on after the cursor.
 func (r *WatchReader) Close() { r.watches.leave(r.feed) }
 
-// Next waits for what the reader hears next. After ended nothing more comes.
+// Next waits for the reader's next change. After ended nothing more comes.
 func (r *WatchReader) Next(ctx context.Context) (Told, error) {
 	for {
 		if len(r.waiting) > 0 {

@@ -45,7 +45,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Services are what the operations call.
+// Services are the services that the operations call.
 type Services struct {
 	Gate       *gate.Gate
 	Spaces     *spaces.Service

@@ -256,5 +256,5 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was said.
+// String returns the written text.
 func (t *tail) String() string { return string(t.said) }

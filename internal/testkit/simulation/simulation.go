@@ -29,7 +29,7 @@ import (
 // WS is the workspace of the simulation.
 const WS = id.DefaultWorkspace
 
-// History is what came of a seed.
+// History is the result of a seed.
 type History struct {
 	Seed     uint64
 	Lines    []string // what happened, in order

@@ -19,7 +19,7 @@ type Printer struct {
 	streams map[string]*leak.Stream
 }
 
-// Printer returns a printer for an operation of a run. It takes the known values out, and what the rules find.
+// Printer returns a printer for an operation of a run. It replaces the known values and the texts that the rules find.
 func (x *Service) Printer(ctx context.Context, runID id.Run, operation string, known leak.Known) *Printer {
 	return &Printer{
 		clock: x.clock, show: func(kind string, data []byte) { x.output(ctx, runID, kind, operation, data) },

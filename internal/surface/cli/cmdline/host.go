@@ -51,7 +51,7 @@ type Flaw struct {
 	Detail   string   `json:"detail"`
 }
 
-// Kept says what a backup holds.
+// Kept counts the content of a backup.
 type Kept struct {
 	MadeAt  time.Time `json:"made_at"`
 	Program string    `json:"agentbox"` // the version that made it
@@ -62,7 +62,7 @@ type Kept struct {
 	Changed int       `json:"changed"`    // files that were written to while they were read
 }
 
-// Host is what the app gives the command line: the surroundings of the process, and the functions that work without the API.
+// Host is the command line's view of the app: the surroundings of the process, and the functions that work without the API.
 type Host struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -87,7 +87,7 @@ type Host struct {
 	Engine func(ctx context.Context, desk client.Desk, e Engine) error
 	// ModelContext serves the Model Context Protocol over a pair of streams until the client ends it, or ctx does.
 	ModelContext func(ctx context.Context, c ModelContext, in io.ReadCloser, out io.WriteCloser) error
-	// Doctor probes what the host can isolate.
+	// Doctor probes the isolation tiers of the host.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
 	// RunModule runs a WebAssembly module, without a daemon.
 	RunModule func(ctx context.Context, m Module) (ModuleEnd, error)
@@ -104,7 +104,7 @@ type Host struct {
 	ImportWorkspace func(ctx context.Context, d Daemon, file, key string) (Moved, error)
 }
 
-// Place is where a local daemon keeps what it has.
+// Place names the folders of a local daemon.
 type Place struct {
 	DataDir string
 	Store   string // address of the database that the log lies in; "" for a file in the data directory
@@ -149,7 +149,7 @@ type Daemon struct {
 	Witnesses  []string // to which checkpoints are brought
 }
 
-// Moved says what a file of a workspace holds.
+// Moved counts the content of a file of a workspace.
 type Moved struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	Events    uint64       `json:"events"`
@@ -183,7 +183,7 @@ type Audit struct {
 	Abandon func(ctx context.Context, q AuditQuery, reason string) (int, error)
 }
 
-// AuditQuery says what is proven.
+// AuditQuery names the events to prove.
 type AuditQuery struct {
 	Place
 	PublicKey string // "" for the one in the data directory
@@ -207,7 +207,7 @@ type PublicKey struct {
 	PEM  string `json:"pem"`        // for openssl and most libraries
 }
 
-// Checkpoint is a signed checkpoint and what it says.
+// Checkpoint is a signed checkpoint and its decoded fields.
 type Checkpoint struct {
 	Origin    string `json:"origin"`
 	Size      uint64 `json:"size"`
@@ -216,7 +216,7 @@ type Checkpoint struct {
 	PublicKey string `json:"public_key"`
 }
 
-// Checked is what a document of proof proves.
+// Checked is the result of a checked document of proof.
 type Checked struct {
 	Kind     string       `json:"kind"` // event, consistency, export
 	Origin   string       `json:"origin"`
@@ -248,7 +248,7 @@ type Witness struct {
 	Keys   []string // public keys of the installations that it knows
 }
 
-// Module is a WebAssembly module to be run on this machine, and what it may use.
+// Module is a WebAssembly module for this machine, with the bounds of its use.
 type Module struct {
 	File     string
 	Args     []string

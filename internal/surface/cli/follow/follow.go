@@ -1,4 +1,4 @@
-// Package follow starts runs and shows what they print until they end.
+// Package follow starts runs and shows their output until they end.
 package follow
 
 import (
@@ -145,7 +145,7 @@ func queued(ctx context.Context, i *cmdline.Invocation, api *client.Client, in i
 	return ""
 }
 
-// QueuedLong is how long a run is queued before it is said what it waits for.
+// QueuedLong is the time in the queue after which the command line names the reason.
 const QueuedLong = time.Second
 
 // away is the fault of a daemon that cannot be reached any more while a run is watched.

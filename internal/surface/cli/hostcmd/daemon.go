@@ -186,7 +186,7 @@ type diagnosis struct {
 	Tiers []space.Report `json:"tiers"`
 }
 
-// Doctor says what the host can isolate.
+// Doctor shows which isolation tiers the host supports.
 func Doctor(i *cmdline.Invocation) *cobra.Command {
 	var d cmdline.Daemon
 	c := &cobra.Command{

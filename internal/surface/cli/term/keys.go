@@ -68,7 +68,7 @@ func (t *Typed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write writes what the editor draws.
+// Write writes the editor's drawing.
 func (t *Typed) Write(p []byte) (int, error) { return t.Out.Write(p) }
 
 // Watch calls interrupt when that key is pressed, until stop is called.

@@ -1,4 +1,4 @@
-// Package topcmd shows what runs now, again and again.
+// Package topcmd shows the running work, again and again.
 package topcmd
 
 import (
@@ -27,7 +27,7 @@ const (
 	mostTop  = time.Hour
 )
 
-// Top is the command that shows what happens now.
+// Top is the command that shows the running work.
 func Top(i *cmdline.Invocation) *cobra.Command {
 	var once bool
 	var every time.Duration

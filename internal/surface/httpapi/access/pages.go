@@ -73,7 +73,7 @@ func (c *Cursor[T]) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// LabelKey is what a list of labels goes by: the type of a resource and its identifier, with a stroke between them.
+// LabelKey is the sort key of a list of labels: the type of a resource, a stroke, and its identifier.
 type LabelKey string
 
 // LogPlace is the cursor of a list that is read from the log: a place in it.

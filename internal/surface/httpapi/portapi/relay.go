@@ -26,7 +26,7 @@ const (
 	maxInformational = 8                // answers of the class 1xx before the answer
 )
 
-// The refusals of what the program in the space does.
+// The refusals of the program's behaviour.
 var (
 	errSlow = fault.New(fault.Unavailable, "port_timeout", "the program on the port did not answer within %s", headerTime)
 	errTalk = fault.New(fault.Unavailable, "port_bad_answer", "the answer of the program on the port is not HTTP/1.1")

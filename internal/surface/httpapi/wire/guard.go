@@ -81,7 +81,7 @@ func (c Call) Once() event.Origin {
 	return o
 }
 
-// Part is Once for a part of a request whose body is not known when it begins: number n of what it asks for.
+// Part is Once for part n of a request whose body is not known when it begins.
 func (c Call) Part(n int, command event.Digest) event.Origin {
 	o := c.Origin()
 	if c.once != "" {

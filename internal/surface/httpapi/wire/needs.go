@@ -23,7 +23,7 @@ type Needs struct {
 	// The operation is about the callers themselves, or the gate judges the action that its body names.
 	Own bool `json:"own,omitempty"`
 
-	// Unlabelled says that labels of what the parameters name do not hold: nothing of it is shown, or the operation withholds by itself.
+	// Unlabelled says that the labels of the named resources do not hold: the operation shows nothing of them, or withholds by itself.
 	Unlabelled bool `json:"unlabelled,omitempty"`
 }
 
@@ -55,10 +55,10 @@ func (n Needs) PastLabels() Needs {
 
 func (n Needs) said() bool { return n.Own || (n.Action != "") != (n.Reads != "") }
 
-// Bound refuses what the capability token of a caller does not permit. About are the parameters of the need that were sent.
+// Bound refuses a request that the capability token of a caller does not permit. About are the parameters of the need that were sent.
 type Bound func(ctx context.Context, c Call, n Needs, about map[string]string) error
 
-// Barred refuses what the kind or the role of a caller rules out whatever the body says. About are the parameters of the need that were
+// Barred refuses a request that the kind or the role of a caller rules out with every body. About are the parameters of the need that were
 // sent.
 type Barred func(ctx context.Context, c Call, n Needs, about map[string]string) error
 
