@@ -367,7 +367,7 @@ func (a *App) openPorts(ids *id.Source, asked policy.Gate) error {
 
 const previewKeyBytes = 32
 
-// maxFrameBytes is what the live output of one run may have; more is cut, and its last frame says so.
+// maxFrameBytes bounds the live output of one run. The printer cuts the rest, and the last frame says so.
 const maxFrameBytes = 64 << 20
 
 // firstUID begins the range of host uids for spaces, far above the users of a host and the ranges that container engines are given.

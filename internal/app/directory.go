@@ -25,7 +25,7 @@ import (
 // directoryVersion is the form of a data directory; one of a later form is refused.
 const directoryVersion = 1
 
-// storePostgres is what a note says of a log in a database of PostgreSQL.
+// storePostgres is a note's word for a log in a database of PostgreSQL.
 const storePostgres = "postgres"
 
 // maxNote is the most that a small file of the data directory may have.

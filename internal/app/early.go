@@ -71,7 +71,7 @@ func (a *App) listen(ids *id.Source) (*early, error) {
 
 func (e *early) says(phase string) { e.phase.Store(&phase) }
 
-// does says what the daemon does until it can work: on /readyz, and in daemon.json, where the command line looks.
+// does publishes the daemon's present step until it can work: on /readyz, and in daemon.json for the command line.
 func (a *App) does(phase string) error {
 	if a.early == nil {
 		return nil

@@ -28,7 +28,7 @@ import (
 	"agentbox/internal/service/spaces"
 )
 
-// membership is what this daemon does because others may work on the same log: it names itself, shares secrets and contents, leads, and
+// membership is this daemon's part among the daemons that work on the same log: it names itself, shares secrets and contents, leads, and
 // sends on what belongs to another.
 type membership struct {
 	app    *App
@@ -181,7 +181,7 @@ func (ms *membership) bringProofs() error {
 	return copySecret(ms.app.path(signingFile), ms.app.Config.shared(signingFile))
 }
 
-// dropped takes what was redacted out of the index of this daemon, once there is one.
+// dropped removes redacted data from the index of this daemon, once there is one.
 func (ms *membership) dropped(ctx context.Context) error {
 	if library := ms.app.library.Load(); library != nil {
 		return library.Through(ctx)

@@ -75,7 +75,7 @@ func written(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// loadModels makes the catalogue of the default workspace what the file of models says. Without a file, and without one before, nothing
+// loadModels makes the catalogue of the default workspace that of the file of models. Without a file, and without one before, nothing
 // changes.
 func (a *App) loadModels(ctx context.Context) error {
 	raw, err := written(a.path(modelsFile))

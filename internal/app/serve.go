@@ -207,7 +207,7 @@ func (up *upkeep) alone() map[string]func(context.Context) error {
 	return parts
 }
 
-// lastCheckpoint signs what was recorded last, when nothing more is.
+// lastCheckpoint signs the last events, after which nothing more is recorded.
 func (up *upkeep) lastCheckpoint(ctx context.Context) {
 	if err := up.app.Signer.Step(context.WithoutCancel(ctx)); err != nil {
 		up.app.logger.Error("sign the last checkpoint", "code", "last_checkpoint_not_signed", "error", err)
@@ -278,7 +278,7 @@ func (up *upkeep) sweep(ctx context.Context) error {
 	n := 0
 	every(up.app.clock, ctx.Done(), wait, func(reading time.Time) {
 		if now, _ := up.app.steady.at(reading); reading.Sub(now) > jump {
-			return // what is old by a clock that is not believed is not freed
+			return // nothing is freed by a clock that is not believed
 		}
 		if n++; n%int(gc.Every/wait) != 2 {
 			return
@@ -290,7 +290,7 @@ func (up *upkeep) sweep(ctx context.Context) error {
 	return nil
 }
 
-// forget redacts what is past its time, and finishes redactions that another program held up.
+// forget redacts data whose retention has ended, and finishes redactions that another program held up.
 func (up *upkeep) forget(ctx context.Context) error {
 	finished := up.app.clock.Now()
 	up.steadily(ctx.Done(), func(now time.Time) {

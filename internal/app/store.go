@@ -64,7 +64,7 @@ func (c Config) shared(name string) string {
 func (c Config) keys() string  { return c.shared(keysDir) }
 func (c Config) blobs() string { return c.shared(blobsDir) }
 
-// offFile refuses what is done to a log that lies in a file, where it lies in a database.
+// offFile refuses, for a log in a database, a command that needs a log in a file.
 func (c Config) offFile(what, instead string) error {
 	if !c.inDatabase() {
 		return nil

@@ -95,7 +95,7 @@ func (a *App) tryTiers(ctx context.Context) error {
 	return a.Spaces.Tiers.Try(ctx)
 }
 
-// Worker makes this process one of the nano tier, which does what the daemon that started it asks for, until that is gone.
+// Worker makes this process a worker of the nano tier. It obeys the daemon that started it until that ends.
 func Worker(ctx context.Context, args []string) error {
 	return nano.Worker(ctx, args, os.Stdin, os.Stdout, func() { os.Exit(1) })
 }

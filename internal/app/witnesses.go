@@ -28,7 +28,7 @@ func isAddress(where string) bool {
 	return strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://")
 }
 
-// folderOf is where a witness that is a folder keeps what it has of one installation.
+// folderOf returns the folder in which a folder witness keeps the checkpoints of one installation.
 func folderOf(dir string, key merkle.PublicKey) *trees.Store {
 	return trees.Open(filepath.Join(dir, strings.ReplaceAll(key.Name(), "/", "-")), Clock{})
 }

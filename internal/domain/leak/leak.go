@@ -273,7 +273,7 @@ func (s *scan) whole(rule, where, preview string) string {
 	return Redacted
 }
 
-// preview tells of a secret what a person needs to find it again.
+// preview returns the part of a secret by which a person finds it again.
 func preview(secret string) string {
 	if len(secret) <= 8 {
 		return strings.Repeat("*", len(secret))

@@ -32,7 +32,7 @@ type Kind struct {
 	Zone        event.Zone `json:"zone"`
 	Reversible  bool       `json:"reversible"`
 	Idempotent  bool       `json:"idempotent"`   // may be done again after a crash that hid its outcome
-	PreApproval bool       `json:"pre_approval"` // asks a person whatever the bundle says
+	PreApproval bool       `json:"pre_approval"` // asks a person under every bundle
 	Title       string     `json:"title"`        // a few words for people, the verb first
 
 	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by a principal who asks first
@@ -100,7 +100,7 @@ func record(typ, title, role string, who ...string) Kind {
 	}
 }
 
-// unjustified is a kind that asks a person whatever the bundle says, because a disclosure cannot be undone.
+// unjustified is a kind that asks a person under every bundle, because a disclosure cannot be undone.
 func unjustified(k Kind) Kind {
 	k.PreApproval = true
 	k.Impact = "Personal data are used for another purpose than they are kept for. This cannot be undone."
@@ -160,7 +160,7 @@ const (
 	WorkspaceImport    = "workspace.import" // take a workspace of another installation into this one
 	WorkspaceCreate    = "workspace.create"
 	WorkspaceUpdate    = "workspace.update"  // change how a workspace is called, or how many of its tasks run at the same time
-	WorkspaceArchive   = "workspace.archive" // end what is done in a workspace
+	WorkspaceArchive   = "workspace.archive" // end the work in a workspace
 	WorkspaceUnarchive = "workspace.unarchive"
 
 	NodeRemove = "node.remove" // give up a daemon of the installation that never comes back
@@ -175,7 +175,7 @@ const (
 
 	IncidentOpen  = "incident.open"
 	IncidentRCA   = "incident.rca"   // write down the root cause of an incident
-	IncidentLearn = "incident.learn" // write down what was learned of an incident
+	IncidentLearn = "incident.learn" // record the lessons of an incident
 	IncidentClose = "incident.close"
 
 	LabelSet   = "label.set"
@@ -194,13 +194,13 @@ const (
 	RunFail         = "run.fail"
 	StepCreate      = "step.create"
 	ToolCall        = "tool.call"   // call a tool, which an engine does itself
-	ToolReport      = "tool.report" // say what came of a tool call
+	ToolReport      = "tool.report" // report the outcome of a tool call
 	ArtifactCreate  = "artifact.create"
 	ArtifactStore   = "artifact.store" // keep the content of an artifact
 	EvidenceCollect = "evidence.collect"
 
 	PolicyEvaluate  = "policy.evaluate"  // ask whether something may be done outside
-	ApprovalRequest = "approval.request" // ask a person about what is to be done outside
+	ApprovalRequest = "approval.request" // ask a person about an action outside
 
 	ApprovalDecide = "approval.decide" // answer a question; the question also bounds who may
 	StandingRevoke = "standing.revoke"

@@ -63,7 +63,7 @@ func (o Outcome) detailed(d *Divergence, got Outcome) *Divergence {
 	return d
 }
 
-// output returns the first difference in what a command printed.
+// output returns the first difference in the output of a command.
 func (o Outcome) output(got Outcome) *Divergence {
 	if o.Result.Stdout == nil || got.Result.Stdout == nil {
 		return nil // one of them printed nothing because it did not run

@@ -21,7 +21,7 @@ const (
 	EventRewindFailed = "space.rewind_failed" // they have not
 	EventForked       = "space.forked"        // another space begins with what its files were
 
-	EventPolicy   = "space.policy.changed" // from now on what is done in it is judged under another policy
+	EventPolicy   = "space.policy.changed" // from now on another policy judges the actions in it
 	EventPromoted = "space.promoted"       // from now on its code runs in a heavier tier
 )
 

@@ -27,7 +27,7 @@ var (
 			"direction of text; it does not look like an identifier, and is neither . nor ..", MaxName)
 )
 
-// identifierForm is what the identifiers of this program look like, in any case of their letters.
+// identifierForm matches the identifiers of this program, in any case of their letters.
 var identifierForm = regexp.MustCompile(`(?i)^(spc_.*|[a-z]{1,10}_[0-9a-z]{26})$`)
 
 // CheckName refuses a text that cannot be the name of a space: a name is a line of text that nobody takes for an identifier, and that

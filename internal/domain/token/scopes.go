@@ -45,7 +45,7 @@ func (s Scopes) lists() []list {
 	}
 }
 
-// kinds are what the lists are called, in the same order.
+// kinds are the names of the lists, in the same order.
 var kinds = [...]string{"rooms", "tools", "egress_domains", "action_types", "data_access.read", "data_access.write"}
 
 type list struct {

@@ -51,7 +51,7 @@ func (f *Files) carryAside(ctx context.Context, from string) (int, error) {
 	return c.files, beneath.Refusal(err, ".")
 }
 
-// carrier copies what is withheld in one space to a fork of it.
+// carrier copies the withheld files of one space to a fork of it.
 type carrier struct {
 	f, aside    *Files // of the fork
 	to, staging *beneath.Folder

@@ -115,7 +115,7 @@ func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy
 	if kind == policy.FileList || kind == policy.FileArchive {
 		clean = space.CleanPath
 	}
-	// Only the clean form is taken: what was decided on, shown and recorded is what is touched.
+	// The path must be in its clean form, so that the daemon touches the file that it decided on, showed and recorded.
 	if path, err := clean(a.Path); err != nil {
 		return policy.Action{}, nil, err
 	} else if path != a.Path {
@@ -144,7 +144,7 @@ func (f *Files) touch(folder string) {
 	}
 }
 
-// entryOf describes a file by what the kernel says about it.
+// entryOf describes a file from the kernel's description.
 func (f *Files) entryOf(path string, st beneath.Stat) space.Entry {
 	e := space.Entry{
 		Withheld: f.withheld != nil,

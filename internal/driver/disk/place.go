@@ -63,7 +63,7 @@ func (p *place) open(name string) (*beneath.Folder, error) {
 	return beneath.Root(p.at(name))
 }
 
-// top gives the folder of the files the mode that it has in a new space, which is none of what a snapshot keeps.
+// top gives the folder of the files the mode that it has in a new space. A snapshot does not keep that mode.
 func (p *place) top() error {
 	dir, err := p.open(filesFolder)
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 
 // The folders of one space.
 const (
-	filesFolder   = overlay.Files   // what the space sees, owned by its user
-	stagingFolder = overlay.Staging // what is about to become one of its files; on the same file system, out of its sight
+	filesFolder   = overlay.Files   // the files that the space sees, owned by its user
+	stagingFolder = overlay.Staging // files that are being written for it; on the same file system, out of its sight
 	keptFolder    = "snapshots"     // what its files were
-	trashFolder   = ".trash"        // of all spaces: what is being removed
+	trashFolder   = ".trash"        // of all spaces: folders that are being removed
 	frozenFolder  = overlay.Frozen
 )
 

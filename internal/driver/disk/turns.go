@@ -64,7 +64,7 @@ func (b *Blobs) young() (func(event.Digest) bool, error) {
 	}, nil
 }
 
-// fileTime is what the clock of the file system says.
+// fileTime is the time of the file system's clock.
 func (b *Blobs) fileTime() (time.Time, error) {
 	staging, err := beneath.At(b.staging)
 	if err != nil {

@@ -187,7 +187,7 @@ type staged struct {
 	dir    *beneath.Folder
 	file   *os.File
 	name   string        // in dir; empty once it has been moved away
-	expect *beneath.Stat // what it must replace, if that matters
+	expect *beneath.Stat // the file that it must replace, if that matters
 }
 
 // discard closes the file and, unless it was placed, removes it. If that fails, the next start of the daemon removes it.
@@ -278,7 +278,7 @@ func (f *Files) placeOnce(root *beneath.Folder, s *staged, p string, overwrite b
 	return beneath.SyncDir(dir)
 }
 
-// makeFolders opens the folder p below root and makes what is missing of it.
+// makeFolders opens the folder p below root and makes the missing parts of its path.
 func (f *Files) makeFolders(root, staging *beneath.Folder, p string) (*beneath.Folder, error) {
 	dir, err := beneath.Dir(root, p)
 	if !errors.Is(err, syscall.ENOENT) {

@@ -25,7 +25,7 @@ const (
 	MaxEventBytes  = 4 << 20   // one event of a stream
 	MaxAnswerBytes = 32 << 20  // one answer, with everything around it
 	maxErrorBytes  = 64 << 10  // the body of an error
-	maxDrain       = 256 << 10 // what is read after the end, so that the connection can be used again
+	maxDrain       = 256 << 10 // read after the end, so that the connection can be used again
 	drainTime      = 2 * time.Second
 	connectTime    = 20 * time.Second
 	maxQuote       = 200 // bytes of the endpoint's own words in a failure
@@ -161,7 +161,7 @@ func (c *Client) Stream(ctx context.Context, q Request, each func(Event) (done b
 	}
 }
 
-// drain reads what follows the end of an answer, for a bounded time.
+// drain reads on after the end of an answer, for a bounded time.
 func drain(body io.ReadCloser, cancel context.CancelCauseFunc) {
 	timer := time.AfterFunc(drainTime, func() { cancel(nil) })
 	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxDrain))

@@ -58,7 +58,8 @@ type planted struct {
 	tree       *vault.Tree
 }
 
-// Open opens the keys in a folder, which it makes, and finishes what a crash left half done. The seeds of trees are drawn from entropy.
+// Open opens the keys in a folder, which it makes, and finishes a change that a crash left half done. The seeds of trees are drawn from
+// entropy.
 func Open(dir string, entropy io.Reader) (*Keyring, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open the keys: %w", err)
@@ -299,7 +300,7 @@ func (p *planted) file() string {
 	return fmt.Sprintf("%s.%08x%s", strings.ReplaceAll(p.name, "/", "+"), uint32(p.generation), keysSuffix)
 }
 
-// replace writes a generation into its file in one step, and destroys what was there.
+// replace writes a generation into its file in one step, and destroys the old file.
 func (k *Keyring) replace(p *planted) error {
 	raw := append([]byte(mark), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.BigEndian.PutUint64(raw[len(mark):], p.number)
@@ -336,7 +337,7 @@ func writeNew(path string, raw []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// tidy overwrites and removes what was replaced, or was to be put in place when the program ended.
+// tidy overwrites and removes replaced files, and files that were not yet in place when the program ended.
 func tidy(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"agentbox/internal/host"
 )
 
-// lockFile is what a program locks that writes keys which others have open too.
+// lockFile is the file that a program locks while it writes keys that others have open too.
 const lockFile = "lock"
 
-// CheckTime is how long a shared keyring believes what it has in memory before it looks whether another program has destroyed something
+// CheckTime is how long a shared keyring trusts its memory before it looks whether another program has destroyed something
 // of it: a program that stood still for longer looks before it opens anything.
 const CheckTime = time.Second
 

@@ -12,7 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // what a picture says of its size
+	_ "image/jpeg" // for the sizes of pictures
 	_ "image/png"
 	"path"
 	"slices"
@@ -38,7 +38,7 @@ var pythonCells string
 //go:embed cells/cell.js
 var javascriptCells string
 
-// The folder of the programs in a space, below its root, and the bounds of what they say.
+// The folder of the programs in a space, below its root, and the bounds of their messages.
 const (
 	cellFolder      = "run/agentbox"
 	maxInterpreters = 16       // of one space at a time
@@ -79,17 +79,17 @@ type piece struct {
 	bytes   []byte
 }
 
-// request is what the program in the space gets.
+// request is a message to the program in the space.
 type request struct {
 	Code   string            `json:"code"`
 	File   string            `json:"file,omitempty"`
 	Cwd    string            `json:"cwd"`
 	Env    map[string]string `json:"env"`
-	Marker string            `json:"marker"` // what it writes behind the output of the cell
+	Marker string            `json:"marker"` // it writes this behind the output of the cell
 	Token  string            `json:"token"`  // what names the process in the file of the context
 }
 
-// message is what the program in the space says.
+// message is a message of the program in the space.
 type message struct {
 	Kind    string            `json:"kind"` // shown, end or stale
 	Code    int               `json:"code"`
@@ -355,7 +355,7 @@ func (f *following) ended(out spaceinit.Output) (spaceinit.Exit, error) {
 	return spaceinit.Exit{Code: uint8(f.end.Code), Killed: f.asked}, nil
 }
 
-// flush passes on what was held back.
+// flush passes on the held output.
 func (f *following) flush(out spaceinit.Output) error {
 	for n := range f.unread {
 		if h := &f.unread[n]; !h.over && len(h.bytes) > 0 {
@@ -468,7 +468,7 @@ func (f *following) show(m message) {
 	}
 }
 
-// told says on stderr what has become of the context, where the cell did not come to its end by itself.
+// told says on stderr whether the context lives on, if the cell did not end by itself.
 func (f *following) told(exit *space.Exit, out space.Output) error {
 	text := ""
 	switch {

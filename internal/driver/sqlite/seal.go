@@ -88,7 +88,7 @@ func (c *connection) remains(ws id.Workspace, place int64) ([]byte, bool, error)
 	return redacted.Remains, err == nil, err
 }
 
-// holdsKeys refuses a log whose keys are not here: what was decided in it would be unknown.
+// holdsKeys refuses a log whose keys are not here: its decisions would be unknown.
 func (fl *file) holdsKeys() error {
 	names := map[int64]id.Workspace{}
 	rows, err := fl.committer.w.rows(`SELECT no, name FROM workspaces`)

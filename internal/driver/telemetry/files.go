@@ -119,7 +119,7 @@ func (f *files) Watch(ctx context.Context, p policy.Permit, recursive bool) (spa
 	return w, err
 }
 
-// counter counts what is written.
+// counter counts the written bytes.
 type counter struct {
 	to      io.Writer
 	written int64

@@ -28,7 +28,7 @@ type Definition struct {
 }
 
 // Metrics are the daemon's counters. Make them with NewMetrics; every method may be called from any goroutine. No label takes its value
-// from a caller: each has a short list of values, and what is not on it is `other`.
+// from a caller: each has a short list of values, and every other value is `other`.
 type Metrics struct {
 	registry    *prometheus.Registry
 	process     sync.Once // adds what tells of the process and of the Go runtime, when somebody asks: it looks at a hundred descriptions first
@@ -200,7 +200,7 @@ func operation(typ string) string {
 	return other
 }
 
-// other is the value of a label for whatever has no value of its own.
+// other is the value of a label for everything that has no value of its own.
 const other = "other"
 
 // status is the value of a label for an HTTP status.

@@ -189,7 +189,7 @@ func (r *Refolding) fold(events []event.Event) error {
 	return nil
 }
 
-// state returns what a document is folded into so far; the empty document at first.
+// state returns the folded state of a document so far; the empty document at first.
 func (r *Refolding) state(ref Ref) (State, error) {
 	if state, begun := r.states[ref]; begun {
 		return state, nil

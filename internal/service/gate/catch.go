@@ -103,7 +103,7 @@ func (m meeting) meets() bool {
 			}
 		case '*':
 			copy(next, row)
-			for j := range m.form { // the star takes what the form demands, and of a star of the form anything
+			for j := range m.form { // the star matches what the form demands; a star of the form matches anything
 				ch := m.form[j]
 				taken[j+1] = row[j] && m.fits(i, ch) || taken[j] && (m.deep || ch != '/')
 				next[j+1] = next[j+1] || taken[j+1]

@@ -17,7 +17,7 @@ import (
 type Fork struct {
 	Workspace   id.Workspace
 	Space       id.Space // the other one
-	At          string   // the snapshot, as Rewind takes it; "" is what the files are now
+	At          string   // the snapshot, as Rewind takes it; "" is the present files
 	Name        string
 	Description string
 	Env         map[string]string

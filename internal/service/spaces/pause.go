@@ -58,7 +58,7 @@ func (p *Pauses) pause(ctx context.Context, origin event.Origin, ws id.Workspace
 	if doc.Status == space.Creating {
 		return doc, ErrBusy
 	}
-	record := p.acts.Append // what the space was made for needs no permission
+	record := p.acts.Append // the work that the space was made for needs no permission
 	if !how.atEnd {
 		ruling, err := p.acts.Allow(ctx, origin, actionOn(policy.SpaceUpdate, origin, doc))
 		if err != nil {

@@ -27,7 +27,7 @@ const (
 
 // Further kinds of events of a watch.
 const (
-	WatchOverflow = "overflow" // what happened meanwhile is not known: list the folder anew
+	WatchOverflow = "overflow" // changes were lost: list the folder anew
 	WatchEnded    = "ended"    // the watch is over; Reason says why
 )
 

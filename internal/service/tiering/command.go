@@ -292,7 +292,7 @@ func given(rest []word, options command.Options, ask func(option string) bool) (
 	return word{}, word{}, false
 }
 
-// shell checks what a shell would run.
+// shell checks the commands that a shell would run.
 func (s *look) shell(rest []word, stdin *string, where string, depth int) {
 	text, file, reads := command.Shell(rest)
 	switch {

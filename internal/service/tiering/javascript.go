@@ -66,7 +66,7 @@ func (s *look) script(at string) bool {
 
 var specifiers = regexp.MustCompile(`(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(["'])([^"'\n]+)["']`)
 
-// scriptText looks at what a text of JavaScript imports.
+// scriptText looks at the imports of a text of JavaScript.
 func (s *look) scriptText(text, folder, where string) {
 	if s.reach {
 		return

@@ -349,7 +349,7 @@ func wantedOf(text, where string) []space.Need {
 	return []space.Need{{Kind: space.LackPackage, Name: pythonPackage(text), Of: space.Python, Remote: true, Where: where}}
 }
 
-// requirements are what a file of requirements asks for.
+// requirements are the packages of a file of requirements.
 func (s *look) requirements(name word) (found []space.Need) {
 	at, ok := s.at(name.Text)
 	if !ok || !name.Known {

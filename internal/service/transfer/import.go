@@ -34,7 +34,7 @@ var (
 
 // Parts are the dependencies of the importer.
 type Parts struct {
-	Log      journal.Journal // where is recorded what is imported
+	Log      journal.Journal // records the import
 	Into     journal.Adopter // of the same log
 	Docs     projection.Reader
 	Contents blob.Store

@@ -2,7 +2,7 @@
 //
 // The file is a gzip-compressed tar archive that is written and read from its beginning to its end:
 //
-//	workspace.json           what it is of, and the last checkpoint that was signed for it
+//	workspace.json           the workspace's identity, and the last checkpoint that was signed for it
 //	contents/SHA256          each content that an event names
 //	events/FIRST.jsonl       the events in the order of the log, at most 1,000 in each, one in each line: a line
 //	keys/FIRST.jsonl         the idempotency keys of batches in their order, at most 1,000 in each, so that a repeat is met there too

@@ -89,7 +89,7 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// change orders a change and records its outcome in the workspace. A repeat finishes what a crash cut off, and does nothing twice.
+// change orders a change and records its outcome in the workspace. A repeat finishes a change that a crash cut off, and does nothing twice.
 func (s *Service) change(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, c change) (workspace.Workspace,
 	error) {
 	by := who.Workspace

@@ -144,7 +144,7 @@ func (w *writer) text(name, text string) error {
 	return err
 }
 
-// folder writes what is in a folder, in the order of names.
+// folder writes the entries of a folder, in the order of names.
 func (w *writer) folder(dir *beneath.Folder, at string) error {
 	names, err := dir.Readdirnames(-1)
 	if err != nil {

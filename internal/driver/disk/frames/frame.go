@@ -28,7 +28,7 @@ const (
 	maxBody = frameFixed + 2*livestream.MaxTextBytes + livestream.MaxJSONBytes + sealedMore
 )
 
-// errTorn means that what follows is not a whole frame with the number that it must have.
+// errTorn means that no whole frame with the right number follows.
 var errTorn = errors.New("not a whole frame")
 
 func castagnoli(body []byte) uint32 { return crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) }

@@ -85,7 +85,7 @@ type output struct {
 	dirty    bool          // written since the last Sync
 	unnamed  bool          // it was made since
 	grown    chan struct{} // closed and replaced when a frame is added
-	failed   error         // a write failed; what the file holds beyond size is unknown until it is opened again
+	failed   error         // a write failed; the file's content beyond size is unknown until it is opened again
 }
 
 // Append implements livestream.Store. Output beyond the bound is not kept; it gets the number of the frame that says so.
@@ -307,7 +307,7 @@ func (s *Store) closeIdle() {
 		}
 		r := s.runs[oldest]
 		delete(s.runs, oldest)
-		_ = r.close() // what was promised to be durable has been synced
+		_ = r.close() // the durable part has been synced
 	}
 }
 

@@ -26,7 +26,7 @@ func naming(all ...event.Digest) blob.Mark {
 	}
 }
 
-// house is what the tests of sweeps need.
+// house holds the stores that the tests of sweeps need.
 type house struct {
 	open  func(t *testing.T) blob.Store
 	issue func(policy.Action) policy.Permit

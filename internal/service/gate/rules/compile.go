@@ -265,7 +265,7 @@ func (s Spec) domains(w *writer) {
 		var when []string
 		for _, d := range a.list {
 			switch host, sub := domain(d); {
-			case policy.IsEndpoint(d): // it is about what is fetched
+			case policy.IsEndpoint(d): // it is about fetched content
 			case d == "*" && a.answer == "allow":
 				when = append(when, `context.host != "" && `+readable)
 			case d == "*":

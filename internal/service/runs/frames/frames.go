@@ -75,7 +75,7 @@ func brief(result run.Result) run.Result {
 	return result
 }
 
-// shown is what the frames of a run already show.
+// shown is the part of a run that its frames already show.
 type shown struct {
 	begun     map[string]bool // by operation
 	results   map[string]bool // by operation

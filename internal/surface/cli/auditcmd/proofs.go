@@ -217,7 +217,7 @@ func auditCheck(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// writeChecked writes what a proof proves.
+// writeChecked writes the result of a checked proof.
 func writeChecked(p *term.Printer, c cmdline.Checked) {
 	mark := p.Paint(term.Green, "✓")
 	switch c.Kind {

@@ -20,7 +20,7 @@ type Proof struct {
 	Redacted    int          `json:"redacted"`    // of them, whose data were destroyed, as the log says: their headers hold
 	Sealed      int          `json:"sealed"`      // of them, whose data cannot be opened here, and were not checked
 	Streams     int          `json:"streams"`     // chains of hashes
-	Documents   int          `json:"documents"`   // documents held against what the log folds to, byte for byte
+	Documents   int          `json:"documents"`   // documents that were compared with the folded log, byte for byte
 	Contents    int          `json:"contents"`    // contents that events name, read and held against their hashes
 	Snapshots   int          `json:"snapshots"`   // snapshots of spaces that events name, read and held against their hashes
 	Checkpoints []Held       `json:"checkpoints"` // that the log was held against
@@ -29,7 +29,7 @@ type Proof struct {
 	SnapshotBytes  int64    `json:"snapshot_bytes"`      // of snapshots that were read
 	SealedContents int      `json:"sealed_contents"`     // contents that events name and that could not be opened
 	Unchecked      []string `json:"unchecked,omitempty"` // what could not be checked, each as a sentence
-	Notes          []string `json:"notes,omitempty"`     // what is not here and may be so, each as a sentence
+	Notes          []string `json:"notes,omitempty"`     // things that may be missing here, each as a sentence
 }
 
 // Held is a checkpoint that the log was compared with, and its source.
@@ -108,7 +108,7 @@ type Host struct {
 type Place struct {
 	DataDir string
 	Store   string // address of the database that the log lies in; "" for a file in the data directory
-	Shared  string // folder with what the daemons of a database share; "" for the data directory, of one that has it alone
+	Shared  string // folder that the daemons of a database share; "" for the data directory of a daemon alone
 }
 
 // Engine is the configuration of an engine outside of the daemon.
@@ -117,7 +117,7 @@ type Engine struct {
 	Hands   int    // runs that it works on at the same time
 	Once    bool   // it ends when there is nothing to claim
 	Verbose bool
-	JSONLog bool // what it tells is written as JSON
+	JSONLog bool // its log is JSON
 }
 
 // Daemon is the configuration of a daemon, from the flags of the command line. Empty fields mean the defaults.

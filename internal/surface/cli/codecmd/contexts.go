@@ -206,7 +206,7 @@ func (r *cellRun) written(ctx context.Context, api *client.Client, said, from st
 	return "", cmdline.Usage("there is no context %s yet; say what its code is written in: -r python, js or ts", r.name)
 }
 
-// cellRan is what came of a cell, in JSON.
+// cellRan is the result of a cell, in JSON.
 type cellRan struct {
 	Stdout     string      `json:"stdout"`
 	Stderr     string      `json:"stderr"`
@@ -214,10 +214,10 @@ type cellRan struct {
 	TimedOut   bool        `json:"timed_out"`
 	Limit      string      `json:"limit,omitempty"` // the bound that ended it
 	DurationMS int64       `json:"duration_ms"`
-	Gas        int64       `json:"gas,omitempty"`   // what it computed
+	Gas        int64       `json:"gas,omitempty"`   // the gas that it used
 	Seed       string      `json:"seed,omitempty"`  // what decided its chance
 	Clock      *time.Time  `json:"clock,omitempty"` // where its clock began
-	Displays   []displayed `json:"displays"`        // what it has shown
+	Displays   []displayed `json:"displays"`        // the values that it has shown
 	Context    string      `json:"context"`
 	Language   string      `json:"language"`
 	Space      id.Space    `json:"space_id"`
@@ -230,7 +230,7 @@ type displayed struct {
 	File string `json:"file,omitempty"`
 }
 
-// run runs the cell and says what came of it.
+// run runs the cell and shows its result.
 func (r *cellRun) run(ctx context.Context, api *client.Client) error {
 	var stdout, stderr bytes.Buffer
 	var toOut, toErr io.Writer = r.i.Out, r.i.Err

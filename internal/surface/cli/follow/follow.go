@@ -113,7 +113,7 @@ func TellOfQueue(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 		}
 		shown, err := api.Run(ctx, r)
 		if err != nil || shown.Status != run.Queued {
-			return // what is wrong shows where the run is watched
+			return // watching the run shows the error
 		}
 		if why := queued(ctx, i, api, in, r); why != "" {
 			p := i.Printer(i.Err)
@@ -127,7 +127,7 @@ func TellOfQueue(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 	}
 }
 
-// queued says what a run waits for; "" where that cannot be found out.
+// queued names the reason why a run waits; "" if it cannot find one.
 func queued(ctx context.Context, i *cmdline.Invocation, api *client.Client, in id.Space, r id.Run) string {
 	for _, status := range []run.Status{run.AwaitingApproval, run.Running} {
 		page, err := api.Runs(ctx, client.RunFilter{Space: in, Status: string(status), Page: client.Page{Limit: 1}})

@@ -126,7 +126,7 @@ func takeWorkspace(ctx context.Context, i *cmdline.Invocation, name, public, key
 	}, "the running daemon", err
 }
 
-// writeMoved says what was signed of a workspace, and what is not there.
+// writeMoved shows the signed checkpoint of a workspace, and the missing parts.
 func writeMoved(p *term.Printer, m cmdline.Moved) {
 	if m.Size > 0 {
 		p.Line("%s", term.Wrapped("the first "+strconv.FormatUint(m.Size,

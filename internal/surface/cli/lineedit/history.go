@@ -25,7 +25,7 @@ const (
 type History struct {
 	file  string // "" keeps it for as long as the session lasts
 	lines []string
-	Mute  bool // what is typed now is an answer and no line
+	Mute  bool // the person types an answer now, not a line
 	wrong error
 }
 

@@ -75,7 +75,7 @@ func tokenList(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// scopesLine says in a line what a token permits.
+// scopesLine lists the scopes of a token in one line.
 func scopesLine(s token.Scopes) string {
 	var parts []string
 	for _, one := range []struct {

@@ -111,7 +111,7 @@ func shownRules(cedar string) []shownRule {
 	return rules
 }
 
-// writePolicy writes what a policy allows, asks about and refuses.
+// writePolicy writes the actions that a policy allows, asks about and refuses.
 func writePolicy(p *term.Printer, b policy.Bundle) {
 	p.Line("%s", p.Paint(term.Bold, term.Plain(b.Name)))
 	p.Fields("bundle", b.Hash.String(), "a file", term.Bytesize(b.Limits.FileBytes), "a command",

@@ -75,7 +75,7 @@ func RunExport(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// exported says in JSON what was written.
+// exported is the summary of a written transcript, in JSON.
 type exported struct {
 	Run      id.Run   `json:"run_id"`
 	File     string   `json:"file"`

@@ -122,7 +122,7 @@ func spaceCreate(i *cmdline.Invocation) *cobra.Command {
 // maxArchive is the largest archive that a space can start from over the API.
 const maxArchive = 20 << 20
 
-// seed reads what a space starts from: an archive is sent, a folder is named to the daemon.
+// seed reads the seed of a space: it sends an archive, and names a folder to the daemon.
 func seed(from string) (*client.SpaceSeed, error) {
 	if from == "" {
 		return nil, nil
@@ -171,7 +171,7 @@ func spaceList(i *cmdline.Invocation) *cobra.Command {
 					term.Text(s.Name)}
 			}
 			heads := []string{"space", "status", "tier", "policy", "expires", "name"}
-			if p.Width > 0 && p.Width < 100 { // the name is what a person looks for; the tier stands in space show
+			if p.Width > 0 && p.Width < 100 { // a person looks for the name; space show has the tier
 				heads = slices.Delete(heads, 2, 3)
 				for n := range rows {
 					rows[n] = slices.Delete(rows[n], 2, 3)

@@ -84,7 +84,7 @@ func (t *Typed) Watch(interrupt func()) (stop func()) {
 					return
 				}
 				if key := bytes.LastIndexByte(piece, interruptKey); key >= 0 {
-					t.ahead, piece = nil, piece[key+1:] // what was typed before it is not wanted
+					t.ahead, piece = nil, piece[key+1:] // the key discards the text before it
 					interrupt()
 				}
 				t.ahead = append(t.ahead, piece[:min(len(piece), maxAhead-min(maxAhead, len(t.ahead)))]...)

@@ -44,7 +44,7 @@ func (s *Screen) Write(data []byte) (int, error) {
 			continue
 		}
 		_, size := utf8.DecodeRuneInString(text)
-		if text[0] == '\r' { // what was written before stays to be seen
+		if text[0] == '\r' { // the earlier text stays visible
 			b.WriteByte('\n')
 		} else {
 			b.WriteString(Plain(text[:size]))

@@ -184,7 +184,8 @@ func footing(height int) int {
 	return 1
 }
 
-// draw writes what happens as lines of at most p.width columns; at most height of them, unless that is 0, from the space number skip on.
+// draw writes the running work as lines of at most p.width columns; at most height of them, unless that is 0, from the space number skip
+// on.
 func (t topNow) draw(p *term.Printer, o order, skip, height int) []string {
 	lines := slices.Clone(t.Spaces)
 	o.sort(lines, t.At)
@@ -319,7 +320,7 @@ const (
 	screenOff = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 )
 
-// watchTop shows what happens until q is pressed or ctx ends.
+// watchTop shows the running work until the person presses q or ctx ends.
 func watchTop(ctx context.Context, i *cmdline.Invocation, api *client.Client, last client.Top, every time.Duration) error {
 	restore, err := i.Keys()
 	if err != nil {
@@ -372,7 +373,7 @@ func watchTop(ctx context.Context, i *cmdline.Invocation, api *client.Client, la
 	}
 }
 
-// topView is what is on the screen.
+// topView is the state of the screen.
 type topView struct {
 	now   topNow
 	order order
@@ -399,7 +400,7 @@ func (v *topView) show(p *term.Printer, height int) {
 	fmt.Fprint(p.Out, b.String())
 }
 
-// press does what a key says, and reports whether it ends the program. The last byte of an arrow's sequence stands for it.
+// press obeys a key, and reports whether it ends the program. The last byte of an arrow's sequence stands for it.
 func (v *topView) press(key byte, page int) (quit bool) {
 	most := max(0, len(v.now.Spaces)-max(1, page))
 	switch key {

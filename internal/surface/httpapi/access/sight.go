@@ -28,7 +28,7 @@ func (a *Access) Labelled(ctx context.Context, c wire.Call, about map[string]str
 	return nil
 }
 
-// Sight holds the labels that a caller may see now.
+// Sight returns the present sight of a caller.
 func (a *Access) Sight(ctx context.Context, c wire.Call) (*labels.Sight, error) {
 	return a.labels.Sight(ctx, c.Caller.Workspace, c.Caller.Principal)
 }

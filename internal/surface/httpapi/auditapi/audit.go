@@ -22,7 +22,7 @@ type AuditQuery struct {
 	Limit      int    `query:"limit" minimum:"1" maximum:"10000" default:"2000" doc:"The most events of the one stream that are checked, from its first on"`
 }
 
-// auditReport is what a verification found.
+// auditReport is the result of a verification.
 type auditReport struct {
 	Checked  int             `json:"checked" doc:"Events that were held against their hashes"`
 	Redacted int             `json:"redacted,omitempty" doc:"Of them, whose data were destroyed, as the log says: their headers were checked"`

@@ -63,7 +63,7 @@ func (s *Content) getContent(ctx context.Context, c wire.Call, _ *struct{}) (*st
 		nil
 }
 
-// swept finds what the sweep of an earlier request freed.
+// swept finds the result of an earlier request's sweep.
 func (s *Content) swept(ctx context.Context, c wire.Call) (content.Swept, error) {
 	return s.gc.Swept(ctx, c.Caller.Workspace, c.Repeated)
 }

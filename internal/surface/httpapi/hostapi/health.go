@@ -113,14 +113,14 @@ func (s *HealthAPI) Register() {
 // doctorAge is how long the doctor's findings are cached, because each check starts spaces, fills memory and starts programs.
 const doctorAge = 10 * time.Second
 
-// diagnosis is what the doctor found last.
+// diagnosis is the last result of the doctor.
 type diagnosis struct {
 	mu    sync.Mutex // held while the doctor looks: other callers wait and get the same answer
 	at    time.Time
 	found doctor
 }
 
-// diagnose checks what the host supports, unless a cached result is recent.
+// diagnose checks the tiers on this host, unless a cached result is recent.
 func (s *HealthAPI) diagnose(ctx context.Context) doctor {
 	d := &s.diagnosis
 	d.mu.Lock()

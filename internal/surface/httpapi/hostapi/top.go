@@ -31,7 +31,7 @@ type Tally struct {
 // maxTop is how many spaces are shown; the newest are.
 const maxTop = 500
 
-// top is what happens in a workspace at this moment.
+// top is the running work of a workspace.
 type top struct {
 	At      time.Time  `json:"at" doc:"The daemon's clock; two answers and what has grown between them give a rate"`
 	Head    uint64     `json:"head" doc:"Events in the workspace's log"`
@@ -42,7 +42,7 @@ type top struct {
 	Tally
 }
 
-// topSpace is a space and what happens in it.
+// topSpace is a space and its running work.
 type topSpace struct {
 	ID     id.Space     `json:"space_id"`
 	Name   string       `json:"name"`

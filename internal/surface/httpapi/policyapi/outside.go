@@ -116,7 +116,7 @@ func (s *Outside) Register() {
 	})
 }
 
-// question makes the arbiter's request.
+// question makes the service's request.
 func (a OutsideAction) question() outside.Question {
 	return outside.Question{
 		Action: a.Action, Text: a.Text, Space: a.Space, Room: a.Room, Thread: a.Thread, Run: a.Run, Step: a.Step, Token: a.Token,
@@ -125,7 +125,7 @@ func (a OutsideAction) question() outside.Question {
 	}
 }
 
-// asked is what the arbiter is asked, with the identifier of its space where that is called by its name. A space that a label keeps from
+// asked is the question of a request, with the identifier of its space where that is called by its name. A space that a label keeps from
 // the caller is none to ask about.
 func (s *Outside) asked(ctx context.Context, c wire.Call, a OutsideAction) (outside.Question, error) {
 	q := a.question()

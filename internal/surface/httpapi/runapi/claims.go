@@ -462,7 +462,7 @@ func (s *Claims) claimed(ctx context.Context, c wire.Call, p EngineRunPath, sent
 	return wire.Once(c, func() (run.Run, error) { return s.then(ctx, c, h.Run) }, func() (run.Run, error) { return do(ctx, c.Once(), h) })
 }
 
-// doing is what is done with a claim.
+// doing is the use of a claim in a request.
 type doing func(context.Context, event.Origin, engines.Hold) (run.Run, error)
 
 // moved does what brings a run into another state.

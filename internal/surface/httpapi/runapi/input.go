@@ -17,7 +17,7 @@ import (
 // inputWait is how long a request waits until the command of a background run has read the earlier input.
 const inputWait = 5 * time.Second
 
-// inputRequest is what the command of a background run is given: exactly one of its fields.
+// inputRequest is the input for the command of a background run: exactly one of its fields is set.
 type inputRequest struct {
 	Stdin  string        `json:"stdin,omitempty" maxLength:"87384" doc:"Bytes for its standard input, in base64; at most 65,536 of them"`
 	PTY    string        `json:"pty,omitempty" maxLength:"87384" doc:"Bytes for its terminal, in base64; at most 65,536 of them"`

@@ -162,7 +162,7 @@ func quote(text string) string {
 	return strconv.QuoteToGraphic(text)
 }
 
-// shape is what the objects and lists of a type may hold. The zero shape takes anything.
+// shape describes the permitted objects and lists of a type. The zero shape permits anything.
 type shape struct {
 	fields map[string]reflect.Type // of a struct
 	order  []string

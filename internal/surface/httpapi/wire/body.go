@@ -96,7 +96,7 @@ func (s *Server) discard(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(s.Clock.Now().Add(discardTime)) // a writer without deadlines has no slow sender
-	_, _ = io.CopyN(io.Discard, r.Body, discarded)                                    // whatever comes of it, the answer is the same
+	_, _ = io.CopyN(io.Discard, r.Body, discarded)                                    // the answer is the same if this fails
 }
 
 // Patient reads a body of any length; only the sender's silence has a limit. After the end of the body there is no limit any more.

@@ -127,5 +127,5 @@ func pathValue(pattern, path, name string) (string, bool) {
 	return "", false
 }
 
-// narrowHeader names a capability token that narrows what the caller may.
+// narrowHeader names a capability token that narrows the rights of the caller.
 const narrowHeader = "X-Capability-Token"

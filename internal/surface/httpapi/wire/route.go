@@ -47,7 +47,7 @@ type Operation struct {
 	Public           bool
 	Rate             RateClass // "" means RateGeneral
 	MaxBody          int64     // bytes of a JSON body; 0 means 1 MiB
-	Needs            Needs     // what it requires of its caller
+	Needs            Needs     // the requirements on its caller
 	Engines          bool      // it is open to engines, by their own tokens
 	Repeat           Repeat    // how a repeated Idempotency-Key is met; every POST says it
 	Home             Home      // which of several daemons answers it
@@ -357,7 +357,7 @@ func (s *Server) sayProblem(ctx huma.Context, _ string, v any) (any, error) {
 	return ProblemOf(wrongField(ctx.Operation(), model.Errors[0]), c.Request), nil
 }
 
-// ofRouter says what the router refused by its status alone, so that the status in the body is the status of the answer.
+// ofRouter words a refusal that the router gives by a status alone, so that the body and the answer have the same status.
 func ofRouter(model *huma.ErrorModel) error {
 	switch ownStatus(model.Status) {
 	case http.StatusBadRequest:

@@ -51,7 +51,7 @@ type Config struct {
 	Tags               []string  // the groups of operations, in the order of the docs
 	Elsewhere          Elsewhere // finds the daemon that answers; nil where there is only this one
 	Observer           Observer  // is called for each request; nil for none
-	Beside             Beside    // answers what is not of this API; nil for none
+	Beside             Beside    // answers requests outside this API; nil for none
 }
 
 // Observer receives the events of the server. Its methods must not block.

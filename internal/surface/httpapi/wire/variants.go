@@ -15,7 +15,7 @@ import (
 // Variant is one of several forms of an object. The value of one field distinguishes them.
 type Variant struct {
 	Value    string   // of that field
-	Doc      string   // what the form is for
+	Doc      string   // the purpose of the form
 	Required []string // the fields that it always has, besides the distinguishing one
 	Optional []string // those that it may have
 }

@@ -153,7 +153,7 @@ func (f *Folder) look(name string) (os.FileInfo, Stat, error) {
 	return info, described(f, name, info), nil
 }
 
-// proper refuses what is not a name in a folder.
+// proper refuses a text that is not a name in a folder.
 func (f *Folder) proper(name string) error {
 	switch {
 	case name == "..":

@@ -126,7 +126,7 @@ func Regular(dir *Folder, rel string) (*os.File, Stat, error) {
 	}
 }
 
-// itself is a path to what a descriptor names.
+// itself is a path to the file of a descriptor.
 func itself(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
 
 // Lstat describes name in dir without following it.

@@ -16,10 +16,10 @@ import (
 
 // Layers are the folders of an overlay, all in one file system.
 type Layers struct {
-	Lower string // what is shared; nothing changes it while the overlay is there
+	Lower string // the shared files; nothing changes them while the overlay is there
 	Owner int    // owner of its files on the disk
 	User  int    // owner of its files, and of new files, in the overlay
-	Upper string // what is changed, made and removed
+	Upper string // changed, new and removed entries
 	Work  string // of the kernel
 }
 

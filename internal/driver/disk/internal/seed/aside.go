@@ -11,7 +11,7 @@ type Aside struct {
 	Open func() (*beneath.Folder, error) // folder of withheld files, which the caller makes when it is first needed
 }
 
-// apart is what a sower knows of withheld files.
+// apart is a sower's knowledge of withheld files.
 type apart struct {
 	Aside
 	root   *beneath.Folder // of withheld files, once there is one
@@ -54,7 +54,7 @@ func (s *sower) held(path string) bool {
 // holdsLink reports whether a file of two names is withheld by one of them.
 func (s *sower) holdsLink(path, target string) bool { return s.held(path) || s.held(target) }
 
-// aside makes something among what is withheld, for the daemon's own user.
+// aside makes an entry among the withheld files, for the daemon's own user.
 func (s *sower) aside(make func() error) error {
 	if s.apart.root == nil {
 		root, err := s.apart.Open()

@@ -127,7 +127,7 @@ func (p *Past) Sweep(ctx context.Context, gone []event.Digest, trial bool) (int6
 	return freed, nil
 }
 
-// reach adds what a snapshot needs to live and returns how many bytes that adds to it. Unreadable content is passed over: it is missing
+// reach adds the needs of a snapshot to live and returns the bytes that this adds. Unreadable content is passed over: it is missing
 // already.
 func (p *packs) reach(live map[event.Digest]struct{}, root event.Digest) int64 {
 	if _, known := live[root]; known {
@@ -174,7 +174,7 @@ func (p *packs) stale(live map[event.Digest]struct{}) []*pack {
 	return stale
 }
 
-// rewrite copies what is live in packs to a new one and removes them.
+// rewrite copies the live content of packs to a new pack and removes the old ones.
 func (p *packs) rewrite(gone []*pack, live map[event.Digest]struct{}) error {
 	if len(gone) == 0 {
 		return nil

@@ -209,7 +209,7 @@ func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *
 	return s, refusal(p.note(s))
 }
 
-// needs returns what a snapshot needs. To walk the scanned files costs a tenth of reading the snapshot.
+// needs returns the needs of a snapshot. Walking the scanned files costs a tenth of reading the snapshot.
 func (p journey) needs(root event.Digest, shared *Tree) map[event.Digest]struct{} {
 	live := map[event.Digest]struct{}{}
 	switch {

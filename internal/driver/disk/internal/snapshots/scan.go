@@ -69,7 +69,7 @@ func (n *node) snapshot() space.Snapshot {
 	return space.Snapshot{Root: n.digest, Files: n.sum.files, Bytes: n.sum.bytes, Omitted: n.sum.omitted}
 }
 
-// scan looks at a tree of files and stores what is new in it.
+// scan looks at a tree of files and stores its new contents.
 type scan struct {
 	ctx   context.Context
 	root  *beneath.Folder
@@ -107,7 +107,7 @@ func (nowhere) add(event.Digest, []byte) error                               { r
 func (nowhere) stream(context.Context, event.Digest, io.Reader, int64) error { return nil }
 
 // folder looks at the folder rel, which is below anchor and nested depth deep; old is what it was before, or nil. With s.only set, folders
-// that are not in it are taken to be what they were.
+// that are not in it count as unchanged.
 func (s *scan) folder(anchor *beneath.Folder, at, rel string, is beneath.Stat, depth int, old *node) (*node, error) {
 	if s.only != nil && old != nil && !s.only[rel] {
 		kept := *old
@@ -229,7 +229,7 @@ func (s *scan) leaf(dir *beneath.Folder, rel, name string, st beneath.Stat, n, o
 	return fault.New(fault.Conflict, space.ErrFileChanged.Code, "%+q keeps changing while a snapshot is made", beneath.Join(rel, name))
 }
 
-// gone passes over what went away, or became something else, after its name was read.
+// gone passes over an entry that went away, or changed its kind, after its name was read.
 func gone(err error, rel, name string) error {
 	if beneath.Vanished(err) || errors.Is(err, space.ErrNotAFile) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EINVAL) {
 		return nil
@@ -294,7 +294,7 @@ func short(err error) error {
 	return err
 }
 
-// close computes what a folder is once everything in it is known.
+// close computes the text of a folder once all its entries are known.
 func (s *scan) close(n *node, rel string, old *node) error {
 	n.sum.omitted = int64(len(n.special))
 	same := old != nil && len(n.leaves) == len(old.leaves) && len(n.folders) == len(old.folders)
@@ -338,7 +338,7 @@ func (s *scan) close(n *node, rel string, old *node) error {
 	return s.w.add(n.digest, text)
 }
 
-// entries returns what the text of a folder says.
+// entries returns the entries in the text of a folder.
 func (n *node) entries() []entry {
 	found := make([]entry, 0, len(n.leaves)+len(n.folders))
 	for name, l := range n.leaves {

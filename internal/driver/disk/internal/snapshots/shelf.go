@@ -19,7 +19,7 @@ import (
 type Shelf struct {
 	kept  []space.Snapshot
 	packs *packs
-	held  map[event.Digest]bool // what was read, and is whole
+	held  map[event.Digest]bool // content that was read and is whole
 }
 
 // LookAt reads the snapshots of a folder. A missing folder has none.

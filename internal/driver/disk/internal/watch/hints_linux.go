@@ -42,7 +42,7 @@ func newHints() *hints {
 	return &hints{notes: made, folders: map[int32]*node{}, way: map[int32]bool{}}
 }
 
-// add begins to note what happens in a folder. It returns false where the host refuses or there are too many.
+// add begins to note the changes in a folder. It returns false where the host refuses or there are too many.
 func (h *hints) add(n *node, dir *beneath.Folder) bool {
 	if len(h.folders) >= maxFolders {
 		return false

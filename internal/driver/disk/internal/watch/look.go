@@ -31,7 +31,7 @@ type sight struct {
 	wrote bool // its content was written, whatever its mark says
 }
 
-// gone reports whether what is remembered lies there no more.
+// gone reports whether the remembered entry lies there no more.
 func (s sight) gone(anew bool) bool { return s.was != nil && (!s.there || !s.same(anew)) }
 
 func (s sight) same(anew bool) bool {
@@ -308,7 +308,7 @@ func (l *looking) rename(n *node, s sight) {
 	l.told = append(l.told, space.WatchEvent{Kind: space.WatchRenamed, Path: l.path(n), From: from, Type: kind, Size: size})
 }
 
-// arrived remembers what was seen at a place, if it is new or differs.
+// arrived remembers the entry that was seen at a place, if it is new or differs.
 func (l *looking) arrived(ctx context.Context, dir *beneath.Folder, s sight) error {
 	n := s.in.in[s.name]
 	if n != nil && n.is.kind != s.is.kind {
