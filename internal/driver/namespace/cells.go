@@ -29,8 +29,8 @@ import (
 )
 
 // Interpreter contexts. Each has a process of its own in the space, which runs one cell after the other and lives until the space does not.
-// A program of Agentbox's runs in it. It gets cells and tells what they show by messages on descriptors of its own. Code of a cell runs in
-// the same process, so a message is believed no more than the output of the cell.
+// A program of Agentbox's runs in it. It gets cells and sends their displayed values in messages on descriptors of its own. Code of a cell
+// runs in the same process, so a message is believed no more than the output of the cell.
 
 //go:embed cells/cell.py
 var pythonCells string

@@ -34,7 +34,7 @@ type hierarchy struct {
 	tops    []string          // where the hierarchies are mounted
 }
 
-// findHierarchy reads what the host offers below root, which is / but in tests.
+// findHierarchy finds the host's control groups below root, which is / except in tests.
 func findHierarchy(root string) (*hierarchy, error) {
 	own, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -287,10 +287,10 @@ func (g *group) dirs() []string {
 	return dirs
 }
 
-// usage is what a space uses; -1 where the kernel does not tell.
+// usage is the use of a space; -1 where the kernel does not tell.
 type usage struct{ memory, pids, cpuMicros int64 }
 
-// usage reads what the space uses now, and its processor time since the start.
+// usage reads the present use of the space, and its processor time since the start.
 func (g *group) usage() usage {
 	u := usage{memory: -1, pids: -1, cpuMicros: -1}
 	if dir, ok := g.v1[memoryController]; ok {

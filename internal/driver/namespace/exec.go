@@ -67,7 +67,7 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 	})
 }
 
-// command turns an action into what the init takes.
+// command turns an action into a command for the init.
 func (s *instance) command(a policy.Action) (spaceinit.Exec, error) {
 	if len(a.Argv) == 0 || a.Argv[0] == "" {
 		return spaceinit.Exec{}, fault.New(fault.Invalid, "command_empty", "there is no command to run")

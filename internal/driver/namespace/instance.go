@@ -187,9 +187,9 @@ func closeAll(files []*os.File) error {
 	return all
 }
 
-// wait sees the space to its end and releases what the host gave it.
+// wait waits for the end of the space and releases its parts of the host.
 func (s *instance) wait() {
-	// The end of the connection is the end of the init and the other way round; whichever comes first brings the other.
+	// The end of the connection ends the init, and the end of the init ends the connection.
 	go func() {
 		<-s.client.Ended()
 		_ = s.process.Kill()

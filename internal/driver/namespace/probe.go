@@ -73,7 +73,7 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 	if t.sharing != nil { // without it a fork is the same, and takes longer
 		p.add("forks share files", t.sharing(), "a fork costs what it changes", mendSharing(), "")
 	}
-	p.programChecks(ctx) // what is not there can be put there; no promise hangs on it
+	p.programChecks(ctx) // a person can add missing programs; no promise depends on them
 	if err := p.space.Close(); err != nil {
 		p.add("the end", err, "", "look for processes called "+initName, "")
 		required = false

@@ -50,7 +50,7 @@ type Tier struct {
 	links      []spaceinit.Link
 	filter     []byte
 	program    *os.File
-	null       *os.File // what the launcher, and so each init, has for its standard streams
+	null       *os.File // the standard streams of the launcher, and so of each init
 	owner      string
 	clock      event.Clock
 	phase      func(s id.Space, name string, ended time.Time, took time.Duration)
@@ -105,7 +105,7 @@ func New(o Options) (*Tier, error) {
 // aboveInherited is larger than every descriptor number of an init.
 const aboveInherited = 100
 
-// seal puts a program into memory that nobody can change any more, so that no space can change what the next one starts with.
+// seal puts a program into memory that nobody can change any more, so that no space can change the program of the next one.
 func seal(program []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("agentbox-init", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if err == unix.EINVAL { // MFD_EXEC is newer than the rest

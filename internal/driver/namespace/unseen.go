@@ -130,7 +130,7 @@ func (h *hidden) recall() {
 // own is the path of a descriptor of this daemon.
 func own(fd int) string { return "/proc/thread-self/fd/" + strconv.Itoa(fd) }
 
-// closed adds what the table of a thread holds that does not let this daemon list it.
+// closed adds the files of a thread whose descriptors this daemon may not list.
 func (h *hidden) closed(pid, tid int, err error) {
 	if !os.IsPermission(err) || ending(tid) {
 		return
@@ -207,7 +207,7 @@ func (h *hidden) socket(pid, tid int, name string, st unix.Stat_t) {
 	}
 }
 
-// holds adds what a descriptor holds that was brought here, and closes it.
+// holds adds the file of a descriptor that was brought here, and closes it.
 func (h *hidden) holds(fd int, key string, depth int) {
 	defer func() { _ = unix.Close(fd) }()
 	var st unix.Stat_t

@@ -62,7 +62,7 @@ func isKept(files []string) bool {
 
 // The files.
 const (
-	codeFile    = ".code" // what was compiled of the module, where workers can share it
+	codeFile    = ".code" // the compiled code of the module, where workers can share it
 	libraryFile = ".zip"
 	moduleFile  = ".module"
 	imageFile   = ".image" // begins with the hash of the interpreter, and is written last

@@ -190,7 +190,7 @@ func (f *foreign) load(p *program.Process) (*wasm.Code, error) {
 	defer p.Account.Release(compiling * int64(len(raw)))
 	code, err := f.engine.Compile(p.Account.Context(), raw)
 	if err != nil {
-		p.Charge(0) // which ends what was stopped
+		p.Charge(0) // this ends a stopped process
 		return nil, err
 	}
 	ctx := context.Background()

@@ -81,7 +81,7 @@ func (s *instance) Done() <-chan struct{} { return s.done }
 func (s *instance) Close() error {
 	s.closing.Do(func() {
 		s.end(errEnded())
-		s.busy <- struct{}{} // what runs has ended then
+		s.busy <- struct{}{} // the running command has ended then
 		s.closed = os.RemoveAll(s.tmp)
 		s.tier.forget(s)
 		close(s.done)

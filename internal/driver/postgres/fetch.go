@@ -49,7 +49,7 @@ func (n *numbers) next(ctx context.Context, db querier, count int) ([]int64, err
 	return given, nil
 }
 
-// wants is what a group has to look up.
+// wants holds the lookups of a group.
 type wants struct {
 	l         *ledger
 	keys      []string

@@ -203,7 +203,7 @@ func (fs *folds) alone(ctx context.Context, do func(pgx.Tx) error) error {
 	return fs.db.trouble(err)
 }
 
-// open makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any
+// open makes the documents agree with the definitions: it rebuilds documents of a new version and drops those that nobody defines any
 // more. A daemon of another version that still runs finds out when it appends next.
 func (fs *folds) open(ctx context.Context) error {
 	err := fs.alone(ctx, func(tx pgx.Tx) error {

@@ -50,7 +50,7 @@ type Journal struct {
 	folds     *folds
 	redaction *redaction
 	schema    *schema
-	// Together is what this daemon does with the other members of the database. Without Options.Member it is a member of nothing.
+	// Together is this daemon's work with the other members of the database. Without Options.Member it is a member of nothing.
 	Together *Members
 
 	prover   rounds[proof]        // how workspaces stand

@@ -43,7 +43,7 @@ type ledger struct {
 	ctx context.Context
 	set *projection.Set
 
-	known bool // what follows is what the database says
+	known bool // the fields below agree with the database
 	standing
 	was     standing // when the group was begun
 	last    event.Digest
@@ -59,7 +59,7 @@ type ledger struct {
 	ids        map[id.Event]bool
 	presumed   []*folio // the documents that are
 	unfolded   []unfolded
-	stale      map[docRef]bool        // the documents of what is unfolded
+	stale      map[docRef]bool        // the documents of unfolded events
 	causes     map[docRef]event.Cause // what of that causes the next event about a document
 	dirty      []*folio
 	lines      []*line // that it extends
@@ -227,7 +227,7 @@ func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	return l.folios[docRef{ref.Name, ref.Key}], nil
 }
 
-// apply adds a planned batch to what the ledger knows.
+// apply adds a planned batch to the ledger.
 func (l *ledger) apply(b event.Batch, events []event.Event) error {
 	for i := range events {
 		e := &events[i]

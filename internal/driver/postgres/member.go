@@ -21,7 +21,7 @@ type Members struct {
 	reign    *reign
 	shelf    *shelf
 	no       int64         // this member's number; 0 for none
-	drops    chan struct{} // holds a token while a member has yet to drop what was destroyed
+	drops    chan struct{} // holds a token while a member has yet to drop destroyed data
 }
 
 var _ node.Members = (*Members)(nil)
@@ -224,7 +224,7 @@ func (t *Members) Exclusive(ctx context.Context, name string) (giveBack func(), 
 
 // Timeouts of a redaction.
 const (
-	dropTime  = 10 * time.Second      // for every member to say that it has dropped what was destroyed
+	dropTime  = 10 * time.Second      // for every member to say that it has dropped the destroyed data
 	dropPause = 20 * time.Millisecond // between two looks
 )
 
@@ -270,7 +270,7 @@ func (t *Members) dropOnce(ctx context.Context) error {
 	return err
 }
 
-// dropped waits until every member that lives has dropped what was destroyed.
+// dropped waits until every living member has dropped the destroyed data.
 func (t *Members) dropped(ctx context.Context, destroyed int64) error {
 	for begun := t.db.options.Clock.Now(); ; {
 		var late []string

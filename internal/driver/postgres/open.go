@@ -79,7 +79,7 @@ func configure(o Options, conns int32) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// durable sees to it that what is committed lasts, and reads it back.
+// durable sets the session to durable commits, and reads the setting back.
 func durable(ctx context.Context, conn *pgx.Conn) error {
 	var fsync, full, commit string
 	err := conn.QueryRow(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
@@ -143,7 +143,7 @@ func (j *Journal) open(ctx context.Context) error {
 			return err
 		}
 	}
-	// One daemon after the other opens: what the first one makes the others find.
+	// One daemon after the other opens, so that the others find the tables of the first one.
 	return j.db.inTurn(ctx, func() error {
 		if err := j.schema.migrate(ctx); err != nil {
 			return err

@@ -25,7 +25,7 @@ type redaction struct {
 const (
 	redactionRecorded = iota
 	redactionReplaced // the body is deleted, and the documents that it had touched are others under other keys
-	redactionDone     // and the keys of what was there are destroyed
+	redactionDone     // and the keys of the old data are destroyed
 )
 
 // Unfinished implements journal.Redactor.

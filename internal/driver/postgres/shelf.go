@@ -158,7 +158,7 @@ func (s *shelf) expect(ws id.Workspace, head uint64) {
 	}
 }
 
-// lay puts there what a group of our own has changed, which has taken the workspace from one place to another.
+// lay puts the changes of a group of our own on the shelf. The group took the workspace from one place to another.
 func (s *shelf) lay(ws id.Workspace, was, now standing, g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

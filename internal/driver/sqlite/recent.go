@@ -54,7 +54,7 @@ func (r *recent) read(q journal.Query) (found []event.Event, ok bool) {
 	return found, true
 }
 
-// lay puts there what a commit has brought.
+// lay adds the events of a commit.
 func (r *recent) lay(g *group) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

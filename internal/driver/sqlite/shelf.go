@@ -48,7 +48,7 @@ type place struct {
 }
 
 // find returns a document. Its body belongs to the shelf. Version 0 means that the key has no document. If the document is not on the
-// shelf, mine is the place that the caller may fill with what it reads, or nil if it may not.
+// shelf, mine is the place that the caller may fill after reading, or nil if it may not.
 func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, mine *place) {
 	s.mu.RLock()
 	at, off := s.places[ref], s.off

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// buffers is what the module buffer and TextDecoder ask of the host.
+// buffers is the host's part of the module buffer and of TextDecoder.
 type buffers struct{ run *run }
 
 // gasPerDecoded is what making text of a byte of an old encoding costs.

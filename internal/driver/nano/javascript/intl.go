@@ -19,7 +19,7 @@ import (
 // intl is what Intl and Date ask of the host: languages and time zones.
 type intl struct{ run *run }
 
-// locales is what Intl knows of languages, as locales/generate.mjs wrote it: CLDR's data, of which a program reads what it asks for.
+// locales is Intl's data of languages from CLDR, written by locales/generate.mjs. A program reads only the parts that it needs.
 //
 //go:embed locales/*.json
 var locales embed.FS
@@ -46,7 +46,7 @@ func (it intl) locale(a *arguments) (any, error) {
 
 // collators are made when they are used first. One compares for one program at a time.
 type collators struct {
-	mu   sync.Mutex // guards made and what is in it
+	mu   sync.Mutex // guards made and its entries
 	made map[collation]*collate.Collator
 }
 

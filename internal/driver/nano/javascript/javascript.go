@@ -108,7 +108,7 @@ func Open(ctx context.Context, o wasm.Options, prepared *wasm.Prepared, kept []b
 	return r, err
 }
 
-// state is what is known of an image beside its memory.
+// state is the host's state of an image beside its memory.
 type state struct {
 	Cell    uint64
 	Known   map[string]value

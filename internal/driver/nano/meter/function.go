@@ -25,7 +25,7 @@ type rewriter struct {
 	body []byte // the function's body, and where its instructions end
 	end  uint32
 
-	out       []byte // what is finished
+	out       []byte // the finished code
 	block     []byte // the basic block at hand, whose charge comes in front of it
 	cost      int64  // of the basic block
 	way       int64  // the most gas taken on any way since the last look, without the basic block
@@ -167,7 +167,7 @@ func (w *rewriter) step(i int) {
 	}
 }
 
-// charge adds to what the basic block costs. One that would be too long becomes two, with a look between them.
+// charge adds to the cost of the basic block. A block that would be too long becomes two, with a look between them.
 func (w *rewriter) charge(cost int64) {
 	if w.cost > 0 && w.cost+cost+leaf*w.small > stretch {
 		w.flush()

@@ -275,7 +275,7 @@ func (in *Instance) host(call func(*Instance, []uint64), stack []uint64) {
 	in.drawGas()
 }
 
-// caught keeps what a host function throws. A defect of Go's own goes on, so that its trace is not lost.
+// caught keeps the value that a host function throws. A defect of Go's own goes on, so that its trace is not lost.
 func (in *Instance) caught() {
 	r := recover()
 	if r == nil {

@@ -160,7 +160,7 @@ func stageName(tried int) string {
 	return ".agentbox-apply-" + strconv.FormatUint(1<<tried-1, 10)
 }
 
-// close puts back what was taken and has found no place, and removes the stage.
+// close puts back the taken entries that have no new place, and removes the stage.
 func (a *applier) close() error {
 	var failed []error
 	for _, slot := range slices.Sorted(maps.Keys(a.slots)) {
@@ -271,7 +271,7 @@ func (a *applier) mkdir(r *os.Root, name string, mode fs.FileMode) error {
 	if err := a.own(r, name); err != nil {
 		return err
 	}
-	return r.Chmod(name, mode) // whatever the umask is
+	return r.Chmod(name, mode) // under any umask
 }
 
 // write makes a file where nobody sees it and moves it to its name, or to all the names that it has in the folder.
@@ -329,7 +329,7 @@ func (a *applier) fill(name string, c vfs.Change) (err error) {
 		}
 		length += int64(len(p))
 	}
-	if c.Held != "" || c.Size > length { // what the content lacks is zero
+	if c.Held != "" || c.Size > length { // the missing part of the content is zero
 		if err := file.Truncate(c.Size); err != nil {
 			return err
 		}
@@ -372,7 +372,7 @@ func (a *applier) search(dir string) error {
 			path = dir + "/" + x.Name
 		}
 		switch {
-		case dir == "." && x.Name == a.place.path && a.base == a.folder.root: // what is on its way
+		case dir == "." && x.Name == a.place.path && a.base == a.folder.root: // the stage
 		case x.Kind == vfs.Directory:
 			if err := a.search(path); err != nil {
 				return err

@@ -61,7 +61,7 @@ func (f *Folder) Close() error {
 	return f.root.Close()
 }
 
-// forget closes what is open for the sake of speed.
+// forget closes the folders that are open for the sake of speed.
 func (f *Folder) forget() {
 	if f.dir != nil && f.dir != f.root {
 		_ = f.dir.Close()
@@ -136,7 +136,7 @@ func (f *Folder) found(r *os.Root, name string) (vfs.Found, error) {
 		if x.Target, err = r.Readlink(name); err != nil {
 			return vfs.Found{}, err
 		}
-	case device(info) != f.device: // something is mounted there: what it holds is not the folder's
+	case device(info) != f.device: // something is mounted there: its entries are not the folder's
 	case info.IsDir():
 		x.Kind = vfs.Directory
 	case info.Mode().IsRegular():

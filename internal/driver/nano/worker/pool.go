@@ -25,13 +25,13 @@ import (
 const (
 	startTime = 60 * time.Second       // until it says that it is ready: it compiles the interpreters, where they are not in the cache
 	stubborn  = 250 * time.Millisecond // after a request to stop, to end its current step
-	telling   = 30 * time.Second       // for telling what was changed, once it has begun to
+	telling   = 30 * time.Second       // for sending the changes, once it has begun to
 )
 
-// Memory of the daemon for the changes of one execution, besides twice what the execution may hold itself.
+// Memory of the daemon for the changes of one execution, besides twice the execution's own memory.
 const (
 	maxNames    = 64 << 20 // bytes
-	changeBytes = 128      // of each, whatever it says
+	changeBytes = 128      // of each, for any content
 )
 
 // maxFew is how many entries of a folder an order may contain.
@@ -51,7 +51,7 @@ const (
 	lullEvery = 4 * time.Second
 )
 
-// wornOut is after how many executions a worker is replaced, whatever they did.
+// wornOut is the number of executions after which the pool replaces a worker.
 const wornOut = 10_000
 
 // Files are the files behind a mount, on the daemon's side.
@@ -79,7 +79,7 @@ type Options struct {
 	Env     []string            // all that they get
 	Workers int                 // at least 1
 	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
-	Prepare func(c *exec.Cmd)   // what the host can bound a process by before it starts, and may be nil
+	Prepare func(c *exec.Cmd)   // sets the host's bounds of a process before it starts; may be nil
 	Hold    time.Duration       // the longest time for which the output of an attempt is held back; 0 means a second
 	Logger  *slog.Logger
 }
@@ -125,7 +125,7 @@ func (p *Pool) Warm() {
 	})
 }
 
-// watch ends what is too many from time to time.
+// watch ends superfluous workers from time to time.
 func (p *Pool) watch() {
 	shed, lull := time.NewTicker(shedEvery), time.NewTicker(lullEvery)
 	defer shed.Stop()
@@ -263,7 +263,7 @@ type process struct {
 	buf     []byte
 	done    int // executions
 	age     int64
-	version string // of what it executes with
+	version string // of the worker's program
 	broken  bool   // it broke the protocol, or was killed
 	words   *lastWords
 
@@ -334,7 +334,7 @@ func (p *Pool) discard(w *process) {
 	p.mu.Unlock()
 }
 
-// lastWords keeps the beginning of what a worker says about its own end.
+// lastWords keeps the beginning of a worker's message about its own end.
 type lastWords struct {
 	mu   sync.Mutex
 	text []byte

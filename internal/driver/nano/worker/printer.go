@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// printer hands on what is printed, in a goroutine of its own, so that who takes it slowly holds no worker.
+// printer passes on the output in a goroutine of its own, so that a slow reader holds no worker.
 type printer struct {
 	out    func(channel string, p []byte) error
 	refuse func() // called once, when out has failed
@@ -47,7 +47,7 @@ func newPrinter(out func(channel string, p []byte) error, left int64, hold time.
 	return p
 }
 
-// release shows what was held back.
+// release shows the held output.
 func (p *printer) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *printer) release() {
 	}
 }
 
-// drop forgets what was held back, and reports false where it was shown already.
+// drop forgets the held output, and reports false if it was shown already.
 func (p *printer) drop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

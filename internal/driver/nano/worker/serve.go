@@ -28,7 +28,7 @@ type System interface {
 	Rest()
 }
 
-// flushAfter is how long what was printed may wait for more.
+// flushAfter is how long output may wait for more.
 const flushAfter = 2 * time.Millisecond
 
 // longGas is the work from which an execution reports its end with a separate write. For so long an execution that write is cheap.
@@ -241,7 +241,7 @@ func (s *server) send(kind byte, payload []byte, flush bool) error {
 	return s.failed
 }
 
-// output tells what was printed, soon.
+// output sends the output, soon.
 func (s *server) output(channel int, p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), piece)

@@ -202,7 +202,7 @@ func (t *talk) end(outcome Outcome) (o Outcome, err error) {
 func (t *talk) frame(kind byte, payload []byte) error {
 	d := decoder{b: payload}
 	switch kind {
-	case frameEnded: // what it has changed may be much
+	case frameEnded: // it may have many changes
 		if t.writing != nil || len(payload) > 0 {
 			return errWire
 		}
@@ -333,7 +333,7 @@ func (t *talk) change(payload []byte) error {
 	return err
 }
 
-// contents reads what follows a change.
+// contents reads the content after a change.
 type contents struct {
 	t    *talk
 	left int64

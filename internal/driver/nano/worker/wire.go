@@ -145,7 +145,7 @@ func (d *decoder) strings() []string {
 	return all
 }
 
-// done returns the error of the frame; what is left over is one.
+// done returns the error of the frame; bytes left over are one.
 func (d *decoder) done() error {
 	if d.err == nil && len(d.b) > 0 {
 		d.err = errWire
