@@ -94,7 +94,7 @@ func (d *desk) full(ws id.Workspace) bool {
 	return d.held[ws] >= workspaceHands
 }
 
-// fromLast returns the workspaces in their order, beginning with the one behind that which was served last.
+// fromLast returns the workspaces in their order, beginning behind the one that was served last.
 func fromLast(all []id.Workspace, last id.Workspace) []id.Workspace {
 	at, found := slices.BinarySearch(all, last)
 	if found {

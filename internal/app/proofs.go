@@ -69,7 +69,7 @@ func (p *Proofs) prover(ctx context.Context, do func(*audit.Prover) error) (err 
 	return do(audit.NewProver(log, p.Trees, p.Key))
 }
 
-// workspaces are those of the log and those of which only a checkpoint still tells.
+// workspaces returns the workspaces of the log, and those that only a checkpoint still names.
 func (p *Proofs) workspaces(ctx context.Context) ([]id.Workspace, error) {
 	found, err := p.Trees.Workspaces(ctx)
 	if err != nil {

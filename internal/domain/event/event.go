@@ -210,7 +210,7 @@ func Show(e Event) Shown {
 	return shown
 }
 
-// Clock tells the time and wakes; it is made once, in app, and handed down.
+// Clock tells the time and wakes. The app makes it once and hands it down.
 type Clock interface {
 	// Now returns the present time.
 	Now() time.Time

@@ -35,7 +35,7 @@ type Kind struct {
 	PreApproval bool       `json:"pre_approval"` // asks a person under every bundle
 	Title       string     `json:"title"`        // a few words for people, the verb first
 
-	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by a principal who asks first
+	Outside    bool     `json:"outside,omitempty"` // a principal does it outside of Agentbox and asks first
 	PostReview bool     `json:"post_review"`       // a person looks at it afterwards
 	Cost       Cost     `json:"cost,omitempty"`
 	Recovery   Recovery `json:"recovery,omitempty"`

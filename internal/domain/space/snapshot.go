@@ -102,7 +102,8 @@ type Bearing struct {
 	Files map[event.Digest]string
 }
 
-// History holds the snapshots of one space's files. No code may run in the space while it is used, unless Distrust was called before.
+// History holds the snapshots of one space's files. No code may run in the space during a call, unless the caller has called Distrust
+// before.
 type History interface {
 	// Disturb says that code is about to run in the space, so that the next snapshot checks every file. Without it, the next snapshot checks
 	// only files that were written through Files or rewound.

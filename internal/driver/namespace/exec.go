@@ -252,7 +252,7 @@ func (s *instance) abandon(d time.Duration, overdue *atomic.Bool) (stop func()) 
 	return sync.OnceFunc(func() { close(over) })
 }
 
-// after calls do when ctx has ended and d has passed, unless the returned function is called first, be it within d.
+// after calls do when ctx has ended and d has passed, unless the caller calls the returned function first, even within d.
 func after(ctx context.Context, d time.Duration, do func()) (stop func()) {
 	var mu sync.Mutex
 	var timer *time.Timer

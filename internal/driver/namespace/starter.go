@@ -277,7 +277,7 @@ func (s *starter) start(launch spaceinit.Launch, files []*os.File, g *group) (*o
 	return s.launch(launch, append(files, opened...))
 }
 
-// stop ends the thread, and with it every process that it started. It is called once.
+// stop ends the thread, and with it every process that it started. Call it once.
 func (s *starter) stop() error {
 	s.busy.Lock()
 	s.ended = true

@@ -113,7 +113,7 @@ func (e *eye) drop(but map[inode]bool) {
 	}
 }
 
-// recall measures the mapped files that have lost their names, by what was kept of them, and notes those of which nothing was.
+// recall measures mapped files without a name by their kept descriptors, and notes the files without one.
 func (h *hidden) recall() {
 	for key, deleted := range h.mapped {
 		if !deleted || h.found[key] {

@@ -51,7 +51,7 @@ func (li *listener) hear() (heard bool, err error) {
 		return false, err
 	}
 	for {
-		// It may have missed a redaction too, so it destroys the redacted data here as well.
+		// The listener may have missed a redaction too, so it destroys the redacted data here as well.
 		if err := li.told(); err != nil {
 			return heard, err
 		}

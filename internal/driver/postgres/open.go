@@ -79,7 +79,7 @@ func configure(o Options, conns int32) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// durable sets the session to durable commits, and reads the setting back.
+// durable sets the session to durable commits, and refuses a server that does not keep them.
 func durable(ctx context.Context, conn *pgx.Conn) error {
 	var fsync, full, commit string
 	err := conn.QueryRow(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// connection is a connection with its prepared statements. It is used by one goroutine at a time.
+// connection is a connection with its prepared statements. One goroutine at a time uses it.
 type connection struct {
 	conn  *sqlite3.Conn
 	stmts map[string]*sqlite3.Stmt

@@ -61,8 +61,8 @@ func orphans(end event.Event) *cancellation {
 	return &cancellation{origin: event.Origin{Principal: end.Principal, Causation: end.ID}, reason: whyOrphaned}
 }
 
-// endOrphan ends a run that has just come into its queue if its parent has ended meanwhile: who follows the log may have been told before.
-// If the parent cannot be read, the run ends when its turn comes.
+// endOrphan ends a run that has just come into its queue if its parent has ended meanwhile: a follower of the log may have heard of the end
+// before. If the parent cannot be read, the run ends when its turn comes.
 func (x *Service) endOrphan(ctx context.Context, e *entry) {
 	c, err := x.orphaned(ctx, e.workspace, e.parent)
 	if err != nil {

@@ -213,7 +213,7 @@ func (lv *Living) alone(s id.Space) (leave func(), err error) {
 		return nil, err
 	}
 	l := lv.of(s)
-	l.whole <- struct{}{} // others hold it for a moment only: who holds it longer has the files
+	l.whole <- struct{}{} // others hold it for a moment only; a long holder has the files
 	leave = func() {
 		<-l.whole
 		free()

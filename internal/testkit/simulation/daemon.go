@@ -54,7 +54,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 		Log: view{d.wire, "gate"}, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, System: principal.System,
 	})
 	if err == nil {
-		err = d.gate.Warm() // now, and not while several wait for the first decision: who is the first must not depend on the machine
+		err = d.gate.Warm() // now, and not while several wait for the first decision: the machine must not decide which one is first
 	}
 	if err != nil {
 		return d, err

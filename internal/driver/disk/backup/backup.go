@@ -84,7 +84,7 @@ type Options struct {
 	Progress func(Summary) // after every file; nil for nobody
 }
 
-// writer is one backup while it is written.
+// writer writes one backup.
 type writer struct {
 	Options
 	dir      string // the data directory

@@ -265,7 +265,7 @@ func (s *Store) use(run id.Run) (*output, func(), error) {
 	if !known {
 		r = &output{path: filepath.Join(s.dir, string(run)+".frames"), earlier: filepath.Join(s.dir, string(run), "frames"),
 			grown: make(chan struct{})}
-		r.mu.Lock() // until the file was read; who comes second waits for that
+		r.mu.Lock() // until the file was read; a second caller waits for that
 		s.runs[run] = r
 	}
 	r.users++

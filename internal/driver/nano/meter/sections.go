@@ -117,7 +117,7 @@ func (p *pass) parse() {
 	}
 }
 
-// order says in which order sections come: that which counts the data segments stands before the code.
+// order is the order of sections: the section that counts the data segments stands before the code.
 func order(id byte) int {
 	switch id {
 	case sectionDataCount:

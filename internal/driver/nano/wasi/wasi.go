@@ -52,7 +52,7 @@ type Preopen struct {
 	ReadOnly bool // nothing may be written or changed
 }
 
-// Program is the state of one running module. Make it with New. It is used by one fiber at a time.
+// Program is the state of one running module. Make it with New. One fiber at a time uses it.
 type Program struct {
 	fs  *vfs.FS
 	arg []string

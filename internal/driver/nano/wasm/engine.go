@@ -125,7 +125,7 @@ type Function struct {
 	call func(in *Instance, ctx context.Context) // for what lies below the account
 }
 
-// Define makes functions that modules import from a module of that name. It is called once for each name, before instances are made.
+// Define makes functions that modules import from a module of that name. Call it once for each name, before making instances.
 func (e *Engine) Define(ctx context.Context, module string, functions ...Function) error {
 	builder := e.runtime.NewHostModuleBuilder(module)
 	for _, f := range functions {

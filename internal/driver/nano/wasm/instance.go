@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// Instance is a running module with a memory of its own. It is used by one goroutine at a time, and closed.
+// Instance is a running module with a memory of its own. One goroutine at a time uses it. The caller closes it.
 type Instance struct {
 	// State is the state of the imported functions. The engine does not look at it.
 	State any

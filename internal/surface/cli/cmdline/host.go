@@ -67,7 +67,7 @@ type Host struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	Isset    func(string) bool                  // the variable is set, be it empty; nil means that none is set and empty
+	Isset    func(string) bool                  // the variable is set, even to nothing; nil means that none is set to nothing
 	Terminal bool                               // Out is a terminal
 	Asks     bool                               // In is a terminal
 	Width    int                                // characters of a line of Out; 0 where nobody reads it
