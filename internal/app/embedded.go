@@ -36,8 +36,8 @@ const (
 	EngineExternal = "external" // others do
 )
 
-// The limits on runs that the engine in the daemon works on at the same time: in all, and of one workspace, so that a workspace whose runs
-// wait for people does not block others.
+// How many runs the engine within the daemon works on at the same time: in all, and of one workspace, so that one whose runs wait for
+// people does not keep the others waiting.
 const (
 	engineHands    = 64
 	workspaceHands = 16
@@ -79,8 +79,8 @@ func (d *desk) done(w errand.Work) {
 	}
 }
 
-// began notes a run that is worked on from now on.
-func (d *desk) began(ws id.Workspace) {
+// take notes a run that is worked on from now on.
+func (d *desk) take(ws id.Workspace) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.held[ws]++
@@ -168,7 +168,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 			failed = errors.Join(failed, fmt.Errorf("in %s: %w", ws, err))
 			continue
 		}
-		d.began(ws)
+		d.take(ws)
 		given, err := d.a.Engines.Given(ctx, doc)
 		if err != nil {
 			d.done(errand.Work{Workspace: ws})

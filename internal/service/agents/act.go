@@ -51,7 +51,7 @@ func (s *session) tool(name string) (tool.Tool, bool) {
 	return s.tools[i], true
 }
 
-// together makes the calls from..to-1 in parallel.
+// together makes some calls at once.
 func (s *session) together(ctx context.Context, calls []model.Call, results []model.Result, past map[int]errand.Progress,
 	from, to int) error {
 	failed := make([]error, to-from)
@@ -69,7 +69,7 @@ func (s *session) together(ctx context.Context, calls []model.Call, results []mo
 	return nil
 }
 
-// call continues one call from its recorded state to its end. A failure of the call is a result. An error ends the work on the run.
+// call brings one call to its end, from wherever it stands. An error is none of the call, but ends the work on the run.
 func (s *session) call(ctx context.Context, call model.Call, index int, past errand.Progress) (model.Result, error) {
 	operation, wrong := s.operation(call)
 	if wrong != "" {

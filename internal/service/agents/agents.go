@@ -30,10 +30,10 @@ type Records interface {
 	Turn(ctx context.Context, w errand.Work, t errand.Turn) (id.Step, error)
 	// Invoke asks the gate about a call of a tool, and records the call if the gate permits it.
 	Invoke(ctx context.Context, w errand.Work, s id.Step, tool string, c errand.TurnCall) (errand.Verdict, error)
-	// Operate executes the operation that Prepare returned for a call, in the space or in the daemon. It returns when the operation has
-	// ended. For a call that was executed before it returns the recorded outcome.
+	// Operate does what Prepare returned for a call: it executes an operation in the space, or the daemon does it itself. It returns when that
+	// has ended. Of a call that was executed before it returns what came of it.
 	Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error)
-	// Result returns the result of a call as a model reads it.
+	// Result returns what came of a call that was made, as a model reads it.
 	Result(ctx context.Context, w errand.Work, o errand.Outcome) (tool.Result, error)
 	// Conclude records the outcome of a call. The permit is that of its verdict, "" if the verdict came under an earlier claim.
 	Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error
@@ -50,11 +50,11 @@ type Loop struct {
 
 	// Read returns a version of a registered blueprint, and its content hash with its pins.
 	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error)
-	// Tools returns the tools of a blueprint's agent, and the content hash of their set.
+	// Tools returns the tools that a blueprint's agent is offered, and the content hash of their set.
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
-	// Prepare checks the arguments of a call of a tool, and returns the operation for Operate.
+	// Prepare checks the arguments of a call of a tool, and returns what Operate is given.
 	Prepare func(name string, arguments json.RawMessage) (json.RawMessage, error)
-	// Earlier returns the record of a run that has ended. It is nil if no run can continue the conversation of another.
+	// Earlier returns the record of a run that has ended; nil where no run goes on the conversation of another.
 	Earlier func(ctx context.Context, ws id.Workspace, r id.Run) (Earlier, error)
 	// Pins returns the present content hashes of everything that a blueprint refers to. It is nil if the daemon lets pins float.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)

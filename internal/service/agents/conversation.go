@@ -57,11 +57,11 @@ type Conversation struct {
 	heard     []string // since the last request
 	end       *errand.Result
 	used      model.Usage
-	cut       int          // cut answers in a row
-	empty     int          // empty answers in a row
-	same      int          // equal turns in a row
+	cut       int          // answers in a row that were cut
+	empty     int          // answers in a row that said nothing
+	same      int          // turns in a row that were the same
 	last      event.Digest // of the calls and results of the last turn
-	shortened int          // how many turns, from the first on, have shortened results in the requests
+	shortened int          // the results of so many turns from the first on are sent shortened
 	budget    int          // of the context, in tokens
 }
 
@@ -104,7 +104,7 @@ func (c *Conversation) waiting() bool {
 	return t.results == nil && len(t.answer.Calls()) > 0
 }
 
-// Hear adds a message of a person to the next request.
+// Hear adds what a person says while the agent works. The model learns it with the next request.
 func (c *Conversation) Hear(said string) { c.heard = append(c.heard, said) }
 
 // Next returns the next step of the conversation.
@@ -133,7 +133,7 @@ func (c *Conversation) fail(code, format string, args ...any) Next {
 	return Next{End: c.end}
 }
 
-// Answered adds the answer to the last request.
+// Answered tells the answer to the last request.
 func (c *Conversation) Answered(a model.Answer) {
 	c.used = c.used.Add(a.Usage)
 	t := turn{heard: c.heard, answer: a}
@@ -220,7 +220,7 @@ func signature(calls []model.Call, results []model.Result) event.Digest {
 	return event.DigestOf([]byte(b.String()))
 }
 
-// output returns the output of the run as JSON.
+// output is what the run ends with, as JSON.
 func (c *Conversation) output(report string) json.RawMessage {
 	raw, err := json.Marshal(struct {
 		Report string      `json:"report,omitempty"`

@@ -23,7 +23,7 @@ type Earlier struct {
 	Task    string
 	After   id.Run // the run before it; "" for the first one
 	Past    map[int]errand.PastTurn
-	Answers map[int]model.Answer // by the number of the turn; a turn without an answer has none
+	Answers map[int]model.Answer // by the number of the turn; a turn that was not answered has none
 }
 
 // The loop's own messages about the earlier runs.

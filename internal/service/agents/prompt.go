@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// Version is the version of the loop's rules, which decide the requests to a model.
+// Version is the version of the loop's rules: of everything in this package that decides what a model is sent.
 const Version = 1
 
 // preamble comes before the instructions of every agent.
@@ -37,7 +37,7 @@ func Hash() event.Digest {
 	}, "\x00")))
 }
 
-// system returns the system message: the preamble and the blueprint's instructions.
+// system returns what the model is told before the task.
 func system(def blueprint.Blueprint) string {
 	if def.Instructions == "" {
 		return preamble

@@ -52,9 +52,9 @@ type Starter struct {
 	Drift func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]blueprint.Drift, error)
 	// Pins returns the present content hashes of everything that a blueprint refers to.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
-	// Tools returns the tools of the agent, and the content hash of their set.
+	// Tools returns the tools that the agent is offered, and the content hash of their set.
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
-	// Before returns a run of an agent and its mission.
+	// Before returns a run of an agent, and what it runs with.
 	Before func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error)
 	// Space makes the space of an agent, and returns it with its room. A repeat with the task's key returns the same space.
 	Space func(ctx context.Context, origin event.Origin, t Task, b blueprint.Blueprint) (id.Space, id.Room, error)
@@ -65,7 +65,7 @@ type Starter struct {
 	Create func(ctx context.Context, origin event.Origin, t Task, input json.RawMessage) (run.Run, error)
 	// External refuses a task that the program of a blueprint cannot get. It returns the hash of the start commands, which the run records.
 	External func(b blueprint.Blueprint, task string) (event.Digest, error)
-	// Floating permits blueprints whose pins are missing or do not match. It is a setting of the daemon.
+	// Floating lets blueprints run whose pins are missing or do not fit. It is a setting of the daemon.
 	Floating bool
 }
 
@@ -137,7 +137,7 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	return s.Create(ctx, origin, t, input)
 }
 
-// goOn fills in the space, room and thread of the run whose conversation the task continues, where the task names none.
+// goOn returns a task with the place of the run whose conversation it goes on, as far as it names none of its own.
 func (s *Starter) goOn(ctx context.Context, t Task) (Task, error) {
 	if t.After == "" {
 		return t, nil

@@ -90,7 +90,7 @@ func (s *Service) seek(ctx context.Context, a model.Ask, only bool) (model.Reply
 	return model.Reply{}, c.unsent(ctx)
 }
 
-// look reads the document of the request into c.
+// look reads the document of the request.
 func (c *asking) look(ctx context.Context) (err error) {
 	c.doc, c.version, err = load[model.Called](ctx, c.s.Docs, c.ask.Workspace, model.CallProjection, c.call)
 	return err
@@ -411,7 +411,7 @@ func (c *asking) send(ctx context.Context, e model.Held, f *flown) (model.Answer
 	return *recorded.Answer, nil, nil
 }
 
-// outcome returns the outcome of a request, with the use of a failed one.
+// outcome is the outcome of a request, with what it used where it failed.
 func (f *flown) outcome(c *asking, e model.Held, failure *model.Failure, d decision) model.Outcome {
 	out := model.Outcome{Failure: failure, Next: d.next, Why: d.why, WaitMS: d.wait.Milliseconds(),
 		Millis: c.s.Clock.Now().Sub(f.began).Milliseconds()}

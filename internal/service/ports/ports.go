@@ -51,7 +51,7 @@ type Service struct {
 
 	mu      sync.Mutex // guards all and opening
 	all     map[id.Exposure]*Exposure
-	opening map[id.Space]int // ports of a space that open is opening
+	opening map[id.Space]int // ports of a space that are about to be open
 }
 
 var _ space.Doors = (*Service)(nil)
@@ -183,7 +183,7 @@ type Address struct {
 	Port      int
 	TTL       time.Duration // 0 means DefaultTTL
 	External  bool          // pages may load from other hosts
-	Key       string        // a request with the same key gets the same address; "" for none
+	Key       string        // a repeat of a request with the same key gets the same address; "" for none
 }
 
 // Preview opens a port for everybody who has the address, and returns the secret part of the address. It returns invalid_ttl for a time
@@ -331,7 +331,7 @@ func (s *Service) check(ctx context.Context, x *Exposure) error {
 		s.close(ctx, x, s.system(x), space.PortSpaceEnded)
 		return space.ErrPortClosed
 	}
-	// The opener must still have the right: a quarantine, a revoked token, a lower role and the kill switch close the port.
+	// Who opened it may still: a quarantine, a revoked token, a lower role and the kill switch end what they opened.
 	ruling, err := s.Gate.Judge(ctx, actionOn(x.origin, doc, x.request))
 	if err != nil {
 		return err

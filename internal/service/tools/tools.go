@@ -67,8 +67,8 @@ func Offered(o tool.Offer) ([]tool.Tool, event.Digest, error) {
 	return tools, hash, err
 }
 
-// Prepare checks the arguments of a call and returns its operation: one of the protocol, or an object of that form whose type is the name
-// of a tool of the daemon. Its errors are Invalid, with the code invalid_arguments or that of the operation.
+// Prepare checks the arguments of a call, and returns what does it: an operation of the protocol, or an object of that form whose type is
+// the name of a tool of the daemon. An error is Invalid and says what is wrong.
 func Prepare(name string, arguments json.RawMessage) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(arguments, &fields); err != nil {
@@ -117,7 +117,7 @@ func Own(name string) bool {
 	return slices.ContainsFunc(owned, func(o own) bool { return o.name == name })
 }
 
-// strictly decodes arguments and refuses unknown ones.
+// strictly reads arguments and refuses unknown ones.
 func strictly(arguments json.RawMessage, into any) error {
 	dec := json.NewDecoder(strings.NewReader(string(arguments)))
 	dec.DisallowUnknownFields()

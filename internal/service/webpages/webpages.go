@@ -45,11 +45,10 @@ type Query struct {
 // Page is a fetched page.
 type Page struct {
 	web.Answer
-	URL string // after all redirects
+	URL string // where it was found, after all redirects
 }
 
-// Get fetches a page. If policy asks a person, it waits for the answer. It returns the refusal of the gate, or an error of domain/web, such
-// as ErrMethod or ErrRedirects.
+// Get fetches a page. While a person is asked it waits. An error is a refusal of the gate, or one of the package web of the domain.
 func (s *Service) Get(ctx context.Context, q Query) (Page, error) {
 	if q.Method != "GET" && q.Method != "HEAD" {
 		return Page{}, web.ErrMethod
@@ -72,9 +71,9 @@ func (s *Service) Get(ctx context.Context, q Query) (Page, error) {
 	}
 }
 
-// one sends one request. If the host has an address that is not public, it asks the gate again, for a private request.
+// one sends one request. A host that turns out to have an address that is not public is asked about again, as such.
 func (s *Service) one(ctx context.Context, q Query, at string) (web.Answer, error) {
-	r := web.Request{URL: at, Method: q.Method, Private: private(at)}
+	r := web.Request{URL: at, Method: q.Method, Private: inward(at)}
 	for {
 		permit, err := s.permit(ctx, q, r)
 		if err != nil {
@@ -88,8 +87,8 @@ func (s *Service) one(ctx context.Context, q Query, at string) (web.Answer, erro
 	}
 }
 
-// private reports whether the name of a host alone shows that it is not public. It does not look up the name.
-func private(at string) bool {
+// inward reports whether the name of a host already says that it is not public. It looks nothing up.
+func inward(at string) bool {
 	u, err := url.Parse(at)
 	if err != nil {
 		return true
@@ -101,7 +100,7 @@ func private(at string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || !strings.Contains(host, ".")
 }
 
-// permit asks the gate about a request, again and again until it decides without a person.
+// permit asks the gate about a request, for as long as a person has not answered.
 func (s *Service) permit(ctx context.Context, q Query, r web.Request) (policy.Permit, error) {
 	action := policy.Action{
 		Type: r.Action(), Workspace: q.Workspace, Room: q.Room, Principal: q.Origin.Principal, Token: q.Origin.Token, Space: q.Space, Run: q.Run,

@@ -104,7 +104,7 @@ type Host struct {
 	ImportWorkspace func(ctx context.Context, d Daemon, file, key string) (Moved, error)
 }
 
-// Place names the folders of a local daemon.
+// Place is where a local daemon keeps what it has.
 type Place struct {
 	DataDir string
 	Store   string // address of the database that the log lies in; "" for a file in the data directory

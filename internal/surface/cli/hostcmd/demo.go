@@ -221,7 +221,7 @@ func (d *showcase) operate(ctx context.Context, api *client.Client) error {
 	return err
 }
 
-// collect copies the files that the run made out of the space.
+// collect copies what the run made out of the space.
 func (d *showcase) collect(ctx context.Context, api *client.Client) error {
 	d.chapter("The artifacts")
 	if d.shown.Status != run.Succeeded {
