@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 )
 
-// goal is what is expected of one pair in one unit; fields that are zero expect nothing.
+// goal is the expectation of one pair in one unit; zero fields expect nothing.
 type goal struct {
 	Name         string  `json:"name"`    // of the row, for people
 	Pair         string  `json:"pair"`    // the benchmark's name without Benchmark, /ours and /yardstick

@@ -137,7 +137,7 @@ func (x forgetting) tell(ctx context.Context, d *daemon, space string, s *secret
 	return nil
 }
 
-// proved is what was proved before a redaction.
+// proved holds the proofs from before a redaction.
 type proved struct {
 	key, checkpoint string
 	size            string

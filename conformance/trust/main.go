@@ -36,7 +36,7 @@ func main() {
 	os.Exit(code)
 }
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	url, data, key, bin, temp, only string
 	json, failFast                  bool

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Config is what an operator decides about a daemon. Default fills it in; the zero Config is refused.
+// Config holds the operator's settings of a daemon. Default fills it in; the zero Config is refused.
 type Config struct {
 	DataDir string // where everything is kept; made with mode 0700
 	// address of the database that the log lies in, as in postgres://user@host/database; "" for a file in the data directory

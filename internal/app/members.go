@@ -221,7 +221,7 @@ func (ms *membership) wireNodes() {
 	})
 }
 
-// shares is what the service of spaces needs to know of other daemons.
+// shares answers the questions of the service of spaces about other daemons.
 func (ms *membership) shares() spaces.Together {
 	if ms.member == nil {
 		return spaces.Together{}

@@ -29,7 +29,7 @@ type upkeep struct {
 	sizes  sizes
 }
 
-// State is what daemon.json says about the running daemon.
+// State is the content of daemon.json, about the running daemon.
 type State struct {
 	Address string    `json:"addr"` // host:port
 	PID     int       `json:"pid"`

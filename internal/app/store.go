@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Store is what keeps the log of a daemon and the documents that are folded from it: a file in the data directory, or a database.
+// Store keeps the log of a daemon and the documents that are folded from it: in a file of the data directory, or in a database.
 type Store interface {
 	journal.Journal
 	journal.Redactor

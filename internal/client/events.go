@@ -105,7 +105,7 @@ type Mismatch struct {
 	Detail     string   `json:"detail"` // a sentence for people
 }
 
-// AuditReport is what a verification of the log found.
+// AuditReport is the result of a verification of the log.
 type AuditReport struct {
 	Checked  uint64       `json:"checked"`
 	Redacted uint64       `json:"redacted,omitempty"` // of them, whose data were destroyed, as the log says
@@ -122,7 +122,7 @@ func (c *Client) VerifyAudit(ctx context.Context) (AuditReport, error) {
 	return r, err
 }
 
-// Causes is what led to an event, and what it led to.
+// Causes lists the causes and the effects of an event.
 type Causes struct {
 	Event   event.Event   `json:"event"`
 	Path    []event.Event `json:"path"` // the first cause first

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// OutsideAction is what is to be done outside of Agentbox.
+// OutsideAction describes an action outside of Agentbox.
 type OutsideAction struct {
 	Action    string          `json:"action,omitempty"`
 	Text      string          `json:"question,omitempty"` // a plain question, instead of an action

@@ -26,7 +26,7 @@ type Redactions struct {
 	Next       string             `json:"next_cursor,omitempty"` // empty at the end
 }
 
-// ForgottenContents is what became of the content that redacted events had brought.
+// ForgottenContents counts the contents of redacted events by their fate.
 type ForgottenContents struct {
 	Forgotten int      `json:"contents_forgotten"`
 	Shared    []string `json:"shared,omitempty"`      // something else names it

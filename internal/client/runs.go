@@ -69,7 +69,7 @@ func unreadable(raw []byte, err error) error {
 		len(before)-bytes.LastIndexByte(before, '\n'), syntax)
 }
 
-// RunContext is what the agent sees first.
+// RunContext is the context at the start of an agent.
 type RunContext struct {
 	Files []string `json:"files,omitempty"`
 }

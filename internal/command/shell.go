@@ -36,7 +36,7 @@ const Mount = "/workspace"
 // otherMount is a link to Mount in every space.
 const otherMount = "/home/user"
 
-// Reading is what a command line would do, as far as that can be known.
+// Reading holds the effects of a command line, as far as they can be known.
 type Reading struct {
 	Commands []Command
 	Files    []File

@@ -128,7 +128,7 @@ var takes = map[string]Options{
 // takesMore are letters that optionTable leaves out: there what stands behind them counts as a file, which is the stricter.
 var takesMore = map[string]string{"curl": "CPQrtUxyYz"}
 
-// invocation is what the arguments of a shell say.
+// invocation holds the arguments of a shell.
 type invocation struct {
 	at     int   // where the first argument stands that is not an option
 	script bool  // there stands the text of a command line

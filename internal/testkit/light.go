@@ -151,7 +151,7 @@ func (s *lightSpace) Start(_ context.Context, p policy.Permit, _ space.TerminalS
 	return nil, space.LacksProcesses("a command that gets input or signals while it runs")
 }
 
-// lightCell is what a command in an interpreter context shows.
+// lightCell is the output of a command in an interpreter context.
 func lightCell() []space.Display {
 	return []space.Display{
 		{Value: 1, Result: true, Type: "int", Media: space.DisplayText, Data: []byte("42")},

@@ -6,7 +6,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Prices are what models cost, as people wrote it into the file of prices.
+// Prices are the prices of models in the file of prices.
 type Prices struct {
 	Date     string           `json:"date"`     // the day of the price list, such as 2026-11-28
 	Currency string           `json:"currency"` // for people; all prices and budgets are in it

@@ -90,7 +90,7 @@ type Result struct {
 	Failed bool    `json:"failed,omitempty"` // the text says why
 }
 
-// Message is what one side says in one turn.
+// Message is the message of one side in one turn.
 type Message struct {
 	Role  Role   `json:"role"`
 	Parts []Part `json:"parts"`

@@ -182,5 +182,5 @@ func engineSpans(r Run, events []event.Event) []Span {
 	return spans
 }
 
-// eventStep is what records a step of an engine's run: see package step.
+// eventStep is the type of the event that records a step of an engine's run: see package step.
 const eventStep = "step.created"

@@ -81,7 +81,7 @@ type Asked struct {
 	Removed   map[string]Removed `json:"removed,omitempty"`
 }
 
-// Outcome is what became of one operation: how it was decided, and its result event.
+// Outcome is the decision about one operation, and its result event.
 type Outcome struct {
 	Index    int                `json:"index"`
 	ID       string             `json:"operation_id"`

@@ -19,7 +19,7 @@ const Grace = time.Hour
 // errYoung says that content was put too lately to be swept.
 var errYoung = errors.New("the content was put a moment ago")
 
-// turnFile is what is locked while content gets its name, by all who put together, or loses it.
+// turnFile is the locked file while content gets its name (then all writers share the lock) or loses it.
 const turnFile = "lock"
 
 // lock keeps content from being removed while another daemon puts it; of a folder that is one daemon's alone it does nothing.
@@ -75,7 +75,7 @@ func (b *Blobs) fileTime() (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	_, err = file.Write([]byte{0}) // which is what sets its time
+	_, err = file.Write([]byte{0}) // this sets its time
 	info, statErr := file.Stat()
 	if err := errors.Join(err, statErr, beneath.Unlink(staging, name), file.Close()); err != nil {
 		return time.Time{}, err

@@ -24,7 +24,7 @@ const rounds = 4
 // inode names a file on this host.
 type inode struct{ dev, ino uint64 }
 
-// hidden is what processes hold of files that have no name.
+// hidden counts the nameless files that processes hold.
 type hidden struct {
 	bytes  int64
 	found  map[inode]bool

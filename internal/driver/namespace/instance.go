@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/spaceinit"
 )
 
-// initName is what an init is called in the host's list of processes.
+// initName is the name of an init in the host's list of processes.
 const initName = "agentbox-init"
 
 // The descriptors of an init and of a launcher, after their connection.

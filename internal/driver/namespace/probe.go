@@ -164,7 +164,7 @@ func (p *prober) start(ctx context.Context, name, dir string) error {
 	return nil
 }
 
-// cause is what an administrator wants to see of a fault: the reason below the sentence for the user.
+// cause is the part of a fault for administrators: the reason below the sentence for the user.
 func cause(err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Err != nil {
 		return f.Err

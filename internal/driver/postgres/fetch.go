@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// querier is what can be asked: a connection, a pool of them, or a transaction.
+// querier is a connection, a pool of them, or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row

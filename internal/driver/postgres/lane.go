@@ -258,7 +258,7 @@ func (l *lane) commit(ctx context.Context, db *pgx.Conn, g *group, held bool) er
 var errUnknown = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
 	"the database was lost while it recorded this, and whether it did is not known; ask again with the same idempotency key")
 
-// group is what one transaction writes.
+// group is the content of one transaction.
 type group struct {
 	batches []recorded
 	docs    []*folio // changed, encoded

@@ -49,8 +49,8 @@ var (
 			"and name that with --shared for each")
 )
 
-// settings are what every connection has. A plan that rests on what PostgreSQL has counted so far changes while the log grows; each query
-// here has one index that serves it, whatever the log's size.
+// settings are the settings of every connection. A plan that rests on what PostgreSQL has counted so far changes while the log grows; each
+// query here has one index that serves it, whatever the log's size.
 var settings = map[string]string{
 	"application_name": "agentbox", "search_path": schemaName, "client_min_messages": "warning", "statement_timeout": "0", "TimeZone": "UTC",
 	// a daemon that was stopped in the middle holds nobody up for long

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// reign is what gives this daemon the right to write: it has the database alone, or is one of the members that have it.
+// reign is this daemon's right to write: it has the database alone, or is one of the members that have it.
 type reign struct {
 	db       *database
 	folds    *folds
@@ -75,7 +75,7 @@ func (rg *reign) crownOnce(ctx context.Context, told *bool) (err error) {
 	return err
 }
 
-// shared is what distinguishes the lock of a member from that of a daemon that has the database for itself.
+// shared distinguishes the lock of a member from that of a daemon that has the database for itself.
 func (rg *reign) shared() string {
 	if rg.db.options.Member != nil {
 		return "_shared"

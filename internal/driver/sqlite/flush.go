@@ -36,7 +36,7 @@ type behind struct {
 
 func (b *behind) due() bool { return b.events >= flushedAtOnce || b.bytes >= flushedBytes }
 
-// flush is what brings the tables up to the group that it is written with.
+// flush holds the changes that bring the tables up to the group that they are written with.
 type flush struct {
 	docs    []plannedDocument
 	streams []plannedStream // their ends

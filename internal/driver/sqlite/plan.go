@@ -27,7 +27,7 @@ type planning struct {
 	closed  bool
 }
 
-// group is what one transaction writes: requests, and everything that they become. Once the committer has it nobody else touches it.
+// group is the content of one transaction: requests, and everything that they become. Once the committer has it nobody else touches it.
 type group struct {
 	requests []*request
 	batches  []plannedBatch

@@ -125,7 +125,7 @@ func (r *recent) clear(keep bool) {
 	r.of, r.bytes, r.off = nil, 0, !keep
 }
 
-// takes is what an event counts against the bounds.
+// takes is the size of an event that counts against the bounds.
 func takes(e *event.Event) int {
 	return recentHeader + len(e.Data) + len(e.PolicyContext) + len(e.ModelContext) + len(e.Display)
 }

@@ -32,7 +32,7 @@ type shelf struct {
 	off    bool                         // none of them is kept now
 }
 
-// listed is what lists are made of: the documents of one projection in a workspace.
+// listed holds the documents of one projection in a workspace, for lists.
 type listed struct {
 	workspace id.Workspace
 	name      string

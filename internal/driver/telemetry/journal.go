@@ -74,13 +74,13 @@ func (m *Metrics) Committed(batches int, took time.Duration) {
 	m.committing.Observe(took.Seconds())
 }
 
-// approvalStatus is what an event says of a question, in the words of its status.
+// approvalStatus maps an event of a question to the question's status.
 var approvalStatus = map[string]string{
 	policy.ApprovalRequestedType: "requested", policy.ApprovalExpiredType: string(policy.Expired),
 	policy.ApprovalWithdrawnType: string(policy.Withdrawn),
 }
 
-// runStatus is what an event says of a run, in the words of its status.
+// runStatus maps an event of a run to the run's status.
 var runStatus = map[string]string{
 	run.EventCreated: "created", run.EventSuspended: string(run.AwaitingApproval), run.EventCompleted: string(run.Succeeded),
 	run.EventFailed: string(run.Failed), run.EventCancelled: string(run.Cancelled),

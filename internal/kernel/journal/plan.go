@@ -42,7 +42,7 @@ type Ledger interface {
 	Cause(ws id.Workspace, of event.Subject) (event.Cause, error)
 }
 
-// Planner turns batches into events. It is what every journal does between its lock and its disk, so that all journals do the same.
+// Planner turns batches into events. Every journal uses it between its lock and its disk, so that all journals do the same.
 type Planner struct {
 	clock   event.Clock
 	ids     *id.Source

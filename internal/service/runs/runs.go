@@ -55,10 +55,10 @@ type Parts struct {
 	Logger  *slog.Logger
 }
 
-// shared is what all parts of the service use.
+// shared holds the fields that all parts of the service use.
 type shared struct {
 	Parts
-	History *history.Reader // of the runs, for whoever may see them
+	History *history.Reader // of the runs, for callers that may see them
 }
 
 // Service executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.

@@ -184,7 +184,7 @@ func (e *Ending) end(ctx context.Context, origin event.Origin, doc space.Space, 
 // lookEvery is how often Step looks at the spaces of a workspace in which nothing happens, at least.
 const lookEvery = time.Minute
 
-// look is what Step has seen: no space of the workspace ends before until, as long as its log ends at head.
+// look is Step's knowledge of a workspace: none of its spaces ends before until, as long as its log ends at head.
 type look struct {
 	head  uint64
 	until time.Time

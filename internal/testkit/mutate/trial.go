@@ -24,7 +24,7 @@ import (
 //go:embed switch.go.txt
 var switchboard string
 
-// verdict is what became of a mutant.
+// verdict is the fate of a mutant.
 type verdict string
 
 const (

@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// sector is what a disk writes wholly or not at all.
+// sector is the size that a disk writes wholly or not at all.
 const sector = 512
 
 // Files are the files of a folder by their paths; a nil content is a folder.

@@ -59,8 +59,8 @@ var ErrMemory = errors.New("out of memory")
 // nanosecondsPerGas is how far the virtual clock moves for a unit of gas.
 const nanosecondsPerGas = 1
 
-// Account is what one execution has used of its limits. All of an execution runs on one fiber at a time, so only Stop may be called from
-// elsewhere.
+// Account counts the use of one execution against its limits. All of an execution runs on one fiber at a time, so only Stop may be called
+// from elsewhere.
 type Account struct {
 	limits Limits
 	start  time.Time
@@ -90,7 +90,7 @@ func New(l Limits, seed [32]byte, start time.Time) *Account {
 	return &Account{limits: l, start: start, done: make(chan struct{}), chance: rand.NewChaCha8(seed)}
 }
 
-// paceGas is how much is computed between two calls of what SetPace was given: some tenths of a millisecond.
+// paceGas is the gas between two calls of SetPace's function: some tenths of a millisecond.
 const paceGas = 500_000
 
 // SetPace has pace called again and again while the execution computes. It may wait, to bound how much of a processor the execution takes.

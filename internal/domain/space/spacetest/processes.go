@@ -54,7 +54,7 @@ func (h Host) background(t *testing.T, ctx context.Context, s space.Instance, c 
 	return r
 }
 
-// output is what was printed so far.
+// output is the output so far.
 func (r *running) output() (string, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,7 +39,7 @@ type Table struct {
 // maxTable is how many bytes of HTML a table is written to; the rows behind are left out.
 const maxTable = 1 << 20
 
-// Showing is what one cell shows, value by value. Its text the guest prints itself.
+// Showing holds the displayed values of one cell. The guest itself prints their texts.
 type Showing struct {
 	p      *program.Process
 	values int

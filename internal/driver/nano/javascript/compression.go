@@ -20,7 +20,7 @@ import (
 // compression is the host's part of the module zlib.
 type compression struct{ run *run }
 
-// gasPerPacked and gasPerUnpacked are what compressing and unpacking a byte cost.
+// gasPerPacked and gasPerUnpacked are the costs of compressing and unpacking a byte.
 const (
 	gasPerPacked   = 60
 	gasPerUnpacked = 10

@@ -39,7 +39,7 @@ const (
 //go:embed embedded
 var embedded embed.FS
 
-// prelude is what makes Node's world, in the order of the names.
+// prelude holds the scripts that build Node's environment, in the order of their names.
 //
 //go:embed prelude
 var prelude embed.FS

@@ -35,7 +35,7 @@ type source struct {
 	format format
 }
 
-// gasPerByte is what reading and transforming a byte of a program costs.
+// gasPerByte is the cost of reading and transforming a byte of a program.
 const (
 	gasPerByte       = 1
 	transformPerByte = 60
@@ -213,7 +213,7 @@ var usesRequire = regexp.MustCompile(`(?:^|[^\w.$])require\s*[(.]`)
 // cellConfig keeps the unused imports of a cell, which a later cell may use.
 const cellConfig = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
 
-// lowered is what the interpreter has not, or has though esbuild thinks otherwise.
+// lowered corrects esbuild's table of features: the interpreter lacks some, and has some that esbuild thinks it lacks.
 var lowered = map[string]bool{"using": false, "decorators": false, "import-attributes": true}
 
 // plain is like lowered, and has templates become strings in one line.

@@ -70,7 +70,7 @@ func (r *Runtime) Run(p *program.Process) int {
 	if c.context != nil {
 		return r.runCell(p, c)
 	}
-	ctx := context.Background() // whoever stops an execution tells its account
+	ctx := context.Background() // an execution is stopped through its account
 	run := newRun(r, p.Account, p)
 	in, err := r.image.New(ctx, p.Account, run)
 	if err != nil {

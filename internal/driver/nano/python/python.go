@@ -184,7 +184,7 @@ type outcome struct {
 	report report
 }
 
-// report is what the boot script says at the end.
+// report is the last message of the boot script.
 type report struct {
 	Lacks []Lack     `json:"lacks"`
 	Error *CellError `json:"error"`

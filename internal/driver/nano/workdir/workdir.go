@@ -274,7 +274,7 @@ func valid(name string) bool {
 		(filepath.Separator == '/' || filepath.IsLocal(name) && !strings.ContainsAny(name, `\:`))
 }
 
-// errno is what an error of the host is in the terms of the virtual file system.
+// errno translates an error of the host for the virtual file system.
 func errno(err error) error {
 	if e, ok := errors.AsType[vfs.Errno](err); ok {
 		return e

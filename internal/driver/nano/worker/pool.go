@@ -63,7 +63,7 @@ type Files interface {
 	Begin() (Changes, error)
 }
 
-// Changes are what an execution has changed; nothing of it happens before Commit.
+// Changes collects the changes of an execution. None of them happens before Commit.
 type Changes interface {
 	// Add takes one change; content is the beginning of a changed file.
 	Add(c vfs.Change, content io.Reader) error

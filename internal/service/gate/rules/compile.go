@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// text is what people read about a rule.
+// text is the text of a rule for people.
 type text struct{ reason, suggestion string }
 
 // traitTexts explain the traits; their keys are the traits that the short form knows.

@@ -263,7 +263,7 @@ func (x *Service) Count(ctx context.Context, runID id.Run, upTo uint64) (uint64,
 // Sync makes the frames of a run durable.
 func (x *Service) Sync(ctx context.Context, runID id.Run) {
 	if err := x.live.Sync(context.WithoutCancel(ctx), runID); err != nil {
-		x.logger.Warn("live output may be lost", "code", "output_not_synced", "run", runID, "error", err) // the result is what counts
+		x.logger.Warn("live output may be lost", "code", "output_not_synced", "run", runID, "error", err) // the result counts
 	}
 }
 

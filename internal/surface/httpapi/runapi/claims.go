@@ -62,7 +62,7 @@ type claimAnswer struct {
 	Tasks   *run.Tasks `json:"tasks,omitempty" doc:"How full the workspace is, where that is why"`
 }
 
-// tokenBody is what an engine sends where it sends nothing else.
+// tokenBody is the body of an engine that sends only its token.
 type tokenBody struct {
 	Token string `json:"claim_token,omitempty" maxLength:"200"`
 }

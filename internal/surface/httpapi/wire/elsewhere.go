@@ -17,7 +17,7 @@ const (
 	AtLeader Home = "leader" // only one daemon may do it
 )
 
-// parameters are what names the home in a path.
+// parameters are the parameters of a path that name the home.
 var parameters = map[Home]string{AtSpace: "space_id", AtRun: "run_id"}
 
 // Elsewhere returns what answers a request that another daemon has to answer, nil for one that this daemon answers.

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Needs is what an operation requires of its caller. Each operation declares it, for two reasons. The server checks a capability token
+// Needs holds an operation's requirements on its caller. Each operation declares it, for two reasons. The server checks a capability token
 // against it before it reads the request, so that no service can forget to. And the matrix of rights is tested with it. An operation
 // without it is closed to callers under a token.
 type Needs struct {

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/surface/httpapi/strictjson"
 )
 
-// route is what the outer handler has to know of an operation before it runs.
+// route is the outer handler's knowledge of an operation before it runs.
 type route struct {
 	pattern   string // of the mux
 	public    bool   // needs no key

@@ -18,7 +18,7 @@ const header = "agentbox folder 1\n"
 // MaxFolderBytes is the longest text of a folder that can be read: 100,000 entries of 160 bytes.
 const MaxFolderBytes = 16 << 20
 
-// kind is what an entry of a folder is.
+// kind is the kind of an entry of a folder.
 type kind string
 
 const (

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Shelf is what one space keeps of its files, as it is examined: nothing is changed, also not where a daemon works on it.
+// Shelf reads the kept files of one space. It changes nothing, so a daemon may work on them at the same time.
 type Shelf struct {
 	kept  []space.Snapshot
 	packs *packs

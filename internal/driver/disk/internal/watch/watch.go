@@ -22,7 +22,7 @@ import (
 // rest is the shortest time between two scans. It bounds the events of a program that writes without a pause.
 const rest = 5 * time.Millisecond
 
-// mark is what is remembered of an entry.
+// mark is the remembered state of an entry.
 type mark struct {
 	kind, mode uint32
 	ino        uint64
