@@ -26,7 +26,7 @@ type Redactions struct {
 	Next       string             `json:"next_cursor,omitempty"` // empty at the end
 }
 
-// ForgottenContents counts the contents of redacted events by their fate.
+// ForgottenContents says how many contents of redacted events are forgotten, and which remain.
 type ForgottenContents struct {
 	Forgotten int      `json:"contents_forgotten"`
 	Shared    []string `json:"shared,omitempty"`      // something else names it

@@ -196,11 +196,11 @@ func newAskers() (a askers) {
 }
 
 // of locks the questions of a principal, and returns the function that unlocks them.
-func (a *askers) of(ctx context.Context, p id.Principal) (give func(), err error) {
-	turn := a[crc32.ChecksumIEEE([]byte(p))%uint32(len(a))]
+func (a *askers) of(ctx context.Context, p id.Principal) (unlock func(), err error) {
+	lock := a[crc32.ChecksumIEEE([]byte(p))%uint32(len(a))]
 	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

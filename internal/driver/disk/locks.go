@@ -19,15 +19,15 @@ const Grace = time.Hour
 // errYoung says that content was put too lately to be swept.
 var errYoung = errors.New("the content was put a moment ago")
 
-// turnFile is the locked file while content gets its name (then all writers share the lock) or loses it.
-const turnFile = "lock"
+// lockFile is the locked file while content gets its name (then all writers share the lock) or loses it.
+const lockFile = "lock"
 
 // lock keeps content from being removed while another daemon puts it; of a folder that is one daemon's alone it does nothing.
 func (b *Blobs) lock(how host.How) (unlock func(), err error) {
 	if !b.shared {
 		return func() {}, nil
 	}
-	f, err := os.OpenFile(filepath.Join(b.dir, turnFile), os.O_CREATE|os.O_RDWR|beneath.NoFollow, 0o600)
+	f, err := os.OpenFile(filepath.Join(b.dir, lockFile), os.O_CREATE|os.O_RDWR|beneath.NoFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}
