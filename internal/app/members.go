@@ -116,11 +116,11 @@ func (ms *membership) secrets(ctx context.Context) error {
 	if ms.member == nil {
 		return nil
 	}
-	giveBack, err := ms.member.Together.Exclusive(ctx, "secrets of the members")
+	release, err := ms.member.Together.Exclusive(ctx, "secrets of the members")
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer release()
 	for name, code := range map[string]string{authFile: "auth_key_invalid", claimsFile: "claim_key_invalid", permitFile: "permit_key_invalid",
 		bootstrapFile: "bootstrap_key_invalid"} {
 		if err := ms.bring(name, func() error { return copySecret(ms.app.path(name), ms.app.Config.shared(name)) }); err != nil {

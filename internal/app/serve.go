@@ -149,7 +149,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 		part("hold the database", a.holdStore)
 	}
 	part("measure the data directory", a.upkeep.measureData)
-	part("give memory back", a.upkeep.giveBack)
+	part("give memory back", a.upkeep.releaseMemory)
 	if a.together.member != nil {
 		part("follow what other daemons say", a.Gate.KillSwitch.Follow)
 		part("lead", a.together.lead)

@@ -72,8 +72,9 @@ func (r *rest) step(taken uint64) bool {
 	return true
 }
 
-// giveBack gives the memory of rubbish back to the system while the daemon is at rest, and fits how often it is collected to what lives.
-func (up *upkeep) giveBack(ctx context.Context) error {
+// releaseMemory gives the memory of garbage back to the system while the daemon is at rest, and adapts the pace of collection to the live
+// heap.
+func (up *upkeep) releaseMemory(ctx context.Context) error {
 	var r rest
 	heap := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
 	metrics.Read(heap)

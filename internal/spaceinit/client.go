@@ -75,7 +75,7 @@ func Send(conn io.Writer, setup *Setup) error {
 func Connect(ctx context.Context, conn io.ReadWriteCloser) (*Client, Ready, error) {
 	c := &Client{conn: conn, w: NewWriter(conn), ended: make(chan struct{}), calls: map[uint32]*call{}, handlers: map[uint32]frameHandler{}}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	ready, frames, err := c.greet()
+	ready, frames, err := c.handshake()
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -86,7 +86,7 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser) (*Client, Ready, erro
 	return c, ready, nil
 }
 
-func (c *Client) greet() (Ready, *Reader, error) {
+func (c *Client) handshake() (Ready, *Reader, error) {
 	frames := NewReader(bufio.NewReaderSize(c.conn, 2*MaxReply), MaxReply)
 	f, err := frames.Next()
 	if err != nil {

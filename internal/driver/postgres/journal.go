@@ -129,8 +129,8 @@ func (j *Journal) release() error {
 	j.listener.heads.Close()
 	j.queue.working.Wait()
 	err := j.db.view.close()
-	if j.reign.crown != nil {
-		err = errors.Join(err, j.reign.crown.Close(context.Background()))
+	if j.reign.lockConn != nil {
+		err = errors.Join(err, j.reign.lockConn.Close(context.Background()))
 	}
 	for _, pool := range []*pgxpool.Pool{j.db.reads, j.db.writes} {
 		if pool != nil {

@@ -80,15 +80,15 @@ func (t *Members) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.reign.crown.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`)
+	_, err = t.reign.lockConn.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`)
 	if err == nil {
-		_, err = t.reign.crown.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, memberLock, int32(t.no))
+		_, err = t.reign.lockConn.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, memberLock, int32(t.no))
 	}
 	if codeOf(err) == "55P03" {
 		return errNodeInUse
 	}
 	if err == nil {
-		_, err = t.reign.crown.Exec(ctx, `SET lock_timeout = 0`)
+		_, err = t.reign.lockConn.Exec(ctx, `SET lock_timeout = 0`)
 	}
 	return err
 }
@@ -204,7 +204,7 @@ func (t *Members) leadOnce(ctx context.Context, lead func(ctx context.Context) e
 }
 
 // Exclusive waits until nobody in any daemon of the database holds the name, and holds it until the caller releases it.
-func (t *Members) Exclusive(ctx context.Context, name string) (giveBack func(), err error) {
+func (t *Members) Exclusive(ctx context.Context, name string) (release func(), err error) {
 	conn, err := pgx.ConnectConfig(ctx, t.db.reads.Config().ConnConfig)
 	if err != nil {
 		return nil, t.db.trouble(err)

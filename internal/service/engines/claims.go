@@ -115,7 +115,7 @@ func (d *Service) offered(ctx context.Context, ws id.Workspace, want Wanted) ite
 func (d *Service) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
 	states := []string{run.ForEngine, run.WithEngine}
 	_, err := d.slot(ctx, ws)
-	if errors.Is(err, run.ErrFull) && d.giveBackSilent(ctx, ws) {
+	if errors.Is(err, run.ErrFull) && d.releaseSilentRuns(ctx, ws) {
 		_, err = d.slot(ctx, ws)
 	}
 	switch {

@@ -11,13 +11,13 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// silentAtOnce is how many runs of silent engines are given back at a time.
+// silentAtOnce is how many runs of silent engines are released at a time.
 const silentAtOnce = 100
 
-// giveBackSilent gives back the runs of a full workspace whose engines are silent for twice as long as a claim lasts. It returns whether
+// releaseSilentRuns releases the runs of a full workspace whose engines are silent for twice as long as a claim lasts. It returns whether
 // there was one. Until then only an engine for the same kind of run can take the run over. After that, the run would keep its place from
 // all other runs. The run waits again, and the engine that claims it continues it.
-func (d *Service) giveBackSilent(ctx context.Context, ws id.Workspace) (gave bool) {
+func (d *Service) releaseSilentRuns(ctx context.Context, ws id.Workspace) (gave bool) {
 	lull := "silent " + string(ws)
 	if d.lulls.last(lull, d.passed()) {
 		return false

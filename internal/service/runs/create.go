@@ -114,11 +114,11 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	if s.Status == space.Destroyed || s.Status == space.Creating {
 		return x.repeated(ctx, origin, q, input, ErrSpaceNotReady)
 	}
-	giveBack, err := x.reserve(q.Space, q.Background)
+	release, err := x.reserve(q.Space, q.Background)
 	if err != nil {
 		return x.repeated(ctx, origin, q, input, err)
 	}
-	defer giveBack()
+	defer release()
 	r := id.New[id.Run](x.IDs)
 	if err := x.mayForget(ctx, origin, s, r, q.Retention); err != nil {
 		return x.repeated(ctx, origin, q, input, err)

@@ -152,11 +152,11 @@ func (c *Creation) admit(ctx context.Context, origin event.Origin, q Request, do
 	replayed bool, err error) {
 	c.creating.Lock()
 	defer c.creating.Unlock()
-	giveBack, err := c.ownership.exclusive(ctx, q.Workspace)
+	release, err := c.ownership.exclusive(ctx, q.Workspace)
 	if err != nil {
 		return permit, "", false, err
 	}
-	defer giveBack()
+	defer release()
 	key, err := c.key(ctx, q)
 	if err != nil {
 		return permit, "", false, err

@@ -238,7 +238,7 @@ func (w *rewriter) close(raw []byte) {
 		w.flush()
 		if w.calls {
 			w.out = append(w.out, opEnd)
-			w.out = w.giveBack(w.out)
+			w.out = w.releaseStack(w.out)
 		}
 		w.out = append(w.out, opEnd)
 	case e.op == opLoop, e.op == opBlock && !e.reached:
@@ -298,7 +298,7 @@ func (w *rewriter) tailCall(in instruction, raw []byte) {
 	t := w.p.types[index]
 	inRegisters := fits(t.params) && fits(t.results)
 	if inRegisters {
-		w.block = w.giveBack(w.block)
+		w.block = w.releaseStack(w.block)
 	}
 	switch {
 	case inRegisters && direct:
@@ -382,8 +382,8 @@ func (w *rewriter) keep(b []byte, global uint32, kind int) []byte {
 	return appendU32(append(b, opGlobalSet), global)
 }
 
-// giveBack gives back the stack that the function took.
-func (w *rewriter) giveBack(b []byte) []byte {
+// releaseStack releases the stack that the function took.
+func (w *rewriter) releaseStack(b []byte) []byte {
 	b = appendU32(append(b, opGlobalGet), w.p.depth())
 	b = appendSigned(append(b, opI64Const), w.units)
 	b = append(b, opI64Add)

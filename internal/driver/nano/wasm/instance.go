@@ -204,7 +204,7 @@ func (in *Instance) enter(ctx context.Context, f api.Function, stack []uint64) e
 	in.running++
 	in.drawGas()
 	err := f.CallWithStack(&callContext{Context: ctx, in: in}, stack)
-	in.giveBack()
+	in.returnGas()
 	in.running--
 	in.depth.Set(depth)
 	if err == nil {
@@ -236,8 +236,8 @@ func (in *Instance) drawGas() {
 	in.gas.Set(uint64(got))
 }
 
-// giveBack gives the account what is left of the guest's gas.
-func (in *Instance) giveBack() {
+// returnGas gives the account the remaining gas of the guest.
+func (in *Instance) returnGas() {
 	in.account.Return(int64(in.gas.Get()))
 	in.gas.Set(0)
 }
@@ -269,7 +269,7 @@ func (in *Instance) yield(ctx context.Context) {
 // host calls a function of the host: with all gas on the account, and with what it throws kept from the engine, which would make a text
 // of it.
 func (in *Instance) host(call func(*Instance, []uint64), stack []uint64) {
-	in.giveBack()
+	in.returnGas()
 	defer in.caught()
 	call(in, stack)
 	in.drawGas()

@@ -180,7 +180,7 @@ func (p *Past) load(ctx context.Context) error {
 		p.packs = nil
 		return refusal(err)
 	}
-	if err := p.journey().settle(ctx); err != nil {
+	if err := p.rewinding().settle(ctx); err != nil {
 		p.packs = nil
 		return err
 	}
