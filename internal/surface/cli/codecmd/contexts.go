@@ -84,8 +84,8 @@ func contextRun(i *cmdline.Invocation) *cobra.Command {
 		Long: "Run sends code to an interpreter of a space that keeps what the code defines for the next time. The code comes from the command " +
 			"line (--code), from a FILE of this\n" +
 			"machine, or from standard input (-, and where nothing is named). The context is made by the first code that is run in it.\n" +
-			"What the code prints passes through as it comes, and then the value of its last expression; tables, pictures and the like are listed " +
-			"below, as artifacts of the run.",
+			"The output of the code appears as it comes, and then the value of its last expression. The command lists tables, pictures and the " +
+			"like below, as artifacts of the run.",
 		Example: "  agentbox context run lab c -r python -c 'x = 6'\n  agentbox context run lab c -r python -c 'x * 7'\n  agentbox context run " +
 			"lab plot figure.py --save out",
 	}

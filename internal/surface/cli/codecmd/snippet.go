@@ -72,8 +72,8 @@ func Snippets(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "exec [FILE] [ARG...]", Short: "Run a snippet in a new space, which is removed afterwards", Args: cobra.ArbitraryArgs,
 		Long: "Exec makes a space, runs a program there that comes from a file, from standard input (-) or from the command line (--code), and " +
-			"removes the space. What the\n" +
-			"program prints passes through as it comes, and its exit code is the command's; what Agentbox itself has to say goes to standard " +
+			"removes the space. The\n" +
+			"output of the program appears as it comes, and its exit code is the command's. Messages of Agentbox itself go to standard " +
 			"error. Arguments of the program stand behind --.\n" +
 			"The program passes the gate as everything does: where policy asks a person, the question is shown, and the program waits for the " +
 			"answer.",

@@ -36,10 +36,10 @@ func Shell(i *cmdline.Invocation) *cobra.Command {
 			"exported variables and $? go on from line\n" +
 			"to line; other variables, functions and options of the shell do not. Tab completes commands and files of the space, the arrows bring " +
 			"back lines (a line that begins with a\n" +
-			"space is not kept), Ctrl-C ends what runs or drops what is typed, Ctrl-D and exit end the session. Where policy asks a person, " +
-			"whoever may answer is asked here.\n" +
-			"Where the input is not a terminal, its lines are run, and the exit code is that of the last one; with --json what each brought is " +
-			"one object on a line.",
+			"space is not kept), Ctrl-C ends the running command or drops the typed text, Ctrl-D and exit end the session. If policy asks a " +
+			"person, and you may answer, the shell asks you.\n" +
+			"If the input is not a terminal, the shell runs its lines and exits with the code of the last one. With --json it writes the result " +
+			"of each line as one object on a line.",
 		Example: "  agentbox shell weather\n  echo 'cd src && ls' | agentbox shell spc_...",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.Connect(cmd.Context())

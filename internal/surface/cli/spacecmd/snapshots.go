@@ -84,8 +84,8 @@ func spaceRewind(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "rewind SPACE TO", Short: "Return a space's files to an earlier snapshot", Args: cobra.ExactArgs(2),
 		ValidArgsFunction: i.CompleteSpaces,
-		Long: "TO is a snapshot, by its hash or at least 8 digits of it; a step, for what the files were after it; or a run, for " +
-			"what they were before it.\nAll files change or none does. What they are now is kept as a snapshot too, so a rewind can be undone.",
+		Long: "TO is a snapshot, by its hash or at least 8 digits of it; a step, for the files after it; or a run, for the " +
+			"files before it.\nAll files change or none does. The daemon keeps the present files as a snapshot too, so a rewind can be undone.",
 		Example: "  agentbox space rewind weather 3f9a1c20be77\n  agentbox space rewind weather run_01ARZ3NDEKTSV4RRFFQ69G5FAV",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {

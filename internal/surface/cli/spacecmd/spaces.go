@@ -314,10 +314,10 @@ func spacePolicy(i *cmdline.Invocation) *cobra.Command {
 		}
 		return api.SetSpacePolicy(ctx, s, client.PolicyChoice{Policy: q.Policy, YAML: q.YAML, Cedar: q.Cedar})
 	})
-	c.Long = "What is done in the space from now on is judged under it, and files that it withholds are moved out of the view of code. " +
-		"Where it withholds other files than the\n" +
+	c.Long = "The policy judges all later actions in the space, and the daemon moves files that it withholds out of the view of code. " +
+		"If it withholds other files than the\n" +
 		"policy before, the interpreter contexts of the space end. It takes an operator. While a run is under way, or waits for a person, the " +
-		"change is refused."
+		"daemon refuses the change."
 	c.Example = "  agentbox space policy spc_... --policy permissive\n  agentbox space policy spc_... --file work.yaml"
 	c.Flags().StringVar(&t.Preset, "policy", "", "preset: restrictive, standard or permissive")
 	c.Flags().StringVar(&t.Rules, "file", "", "policy of a file: the short form (.yaml) or Cedar (.cedar)")

@@ -38,7 +38,7 @@ func Top(i *cmdline.Invocation) *cobra.Command {
 			"many questions wait, how fast the gate decides and the log grows. Keys: q ends; c, m, p, n and t sort by processor, memory, tasks " +
 			"(processes and threads), name and\n" +
 			"time; r turns the order round; the arrows, space and b move through a list that is longer than the screen.\n" +
-			"Where the output is not a terminal, and with --once or --json, it is shown once, after one interval.",
+			"If the output is not a terminal, and with --once or --json, it writes one view, after one interval.",
 		Example: "  agentbox top\n  agentbox top --once --interval 5s\n  agentbox top --json | jq '.spaces[] | select(.cpu_percent > 50)'",
 	}
 	c.Flags().BoolVar(&once, "once", false, "show it once, and end")
