@@ -23,7 +23,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// filledEvents is how many events the log has with which a daemon starts and idles.
+// filledEvents is the size of the log with which a daemon starts and idles.
 var filledEvents = sized(1_000_000, 5_000)
 
 // filled is a data directory with a log of a million events in 20,000 streams, signed for, and a program that serves it. It is made once
@@ -45,7 +45,7 @@ var filled = sync.OnceValues(func() (found struct{ dir, daemon, bare, data strin
 	return found, fillDirectory(found.data, filledEvents)
 })
 
-// made is a folder that is removed at the end of the run; "" for none.
+// made is a folder that TestMain removes at the end; "" for none.
 var made string
 
 var background = context.Background()

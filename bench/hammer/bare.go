@@ -63,7 +63,8 @@ func serveBare(ctx context.Context, url string, connections int) error {
 	return http.Serve(listener, nil)
 }
 
-// bareHTTP is how fast that server takes rows as large, in a process of its own, from as many of the clients that drive the daemon.
+// bareHTTP measures how fast that server accepts rows of the same size. The server is a process of its own; the clients that drive the
+// daemon drive it too.
 func bareHTTP(ctx context.Context, server *yardstick.Postgres, name string, clients, size int, long time.Duration) (_ figures, err error) {
 	url, err := server.Database(ctx, name)
 	if err != nil {

@@ -17,7 +17,7 @@ type follower struct {
 	address string
 	header  map[string]string
 
-	mu   sync.Mutex // guards what follows, and Got
+	mu   sync.Mutex // guards the fields below, and Got
 	took []time.Duration
 	cuts int // how often it was cut off
 }
@@ -72,7 +72,7 @@ func (f *follower) read(ctx context.Context) error {
 	}
 }
 
-// got notes an event. Of the envelope it looks at four fields, for it is read as often as there are followers.
+// got notes an event. It decodes only four fields of the envelope, because every follower decodes every event.
 func (f *follower) got(raw []byte, now time.Time) error {
 	seq, err := strconv.ParseUint(field(raw, `"stream_seq":`), 10, 64)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// history is what the clients of one store did, the answers they got, and what its daemon shows afterwards. The answers are in the order
+// history holds the requests of one store's clients, the answers, and the daemon's view afterwards. The answers are in the order
 // of no clock: many clients add to it.
 type history struct {
 	Posts    []post
@@ -49,7 +49,7 @@ type entry struct {
 	Bytes      int    // of its data
 }
 
-// followed is what one follower of a room got, in this order.
+// followed holds the events that one follower of a room got, in order.
 type followed struct {
 	Name, Room string
 	Got        []ref
@@ -204,7 +204,7 @@ func (h *history) followers(b *breaches) {
 	}
 }
 
-// life is what the events of one run say.
+// life is the life of one run in its events.
 type life struct {
 	room            string
 	created, closed int

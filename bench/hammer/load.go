@@ -24,7 +24,7 @@ type plan struct {
 	Kill      bool          `json:"kill"`          // once, in the middle of the last phase
 }
 
-// load is what drives one daemon.
+// load drives one daemon.
 type load struct {
 	plan
 	daemon *daemon
@@ -128,7 +128,7 @@ func (l *load) broken() bool {
 // once names a request, so that a repeat of it is known.
 func (l *load) once() string { return fmt.Sprint("hammer-", l.called.Add(1)) }
 
-// work is what a phase consists of.
+// work is the work of a phase.
 type work struct {
 	name            string
 	writers, makers int

@@ -61,7 +61,7 @@ type hammer struct {
 	server        *yardstick.Postgres // nil where no store needs it
 }
 
-// result is what the run of one store found.
+// result is the result of one store's run.
 type result struct {
 	Store     string   `json:"store"`
 	Phases    []phase  `json:"phases"`

@@ -18,7 +18,7 @@ import (
 	"agentbox/bench/yardstick"
 )
 
-// quiet is for the logs of the peers.
+// quiet discards the logs of the peers.
 var quiet = slog.New(slog.DiscardHandler)
 
 // pool opens a database of its own on the server.
@@ -35,8 +35,8 @@ func pool(ctx context.Context, server *yardstick.Postgres, name string, connecti
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// stepsOfDBOS is what a durable step of a workflow takes with DBOS, in this process, by as many workflows at a time as there are engines. A
-// step returns as much as ours is given.
+// stepsOfDBOS measures a durable step of a workflow with DBOS in this process, with as many workflows at a time as there are engines. A
+// step returns as many bytes as ours gets.
 func stepsOfDBOS(ctx context.Context, server *yardstick.Postgres, engines, steps int, long time.Duration) (_ figures, err error) {
 	connections, err := pool(ctx, server, "dbos", engines+8)
 	if err != nil {
@@ -104,8 +104,8 @@ func (w *worker) Work(_ context.Context, j *river.Job[job]) error {
 	return nil
 }
 
-// workOfRiver is how long a job takes with River from before it is inserted until its work begins, at so many a second, with as many
-// workers as there are engines. It looks for jobs as often as it can.
+// workOfRiver measures the time from the insertion of a job of River until its work begins, at a given rate, with as many workers as there
+// are engines. River looks for jobs as often as it can.
 func workOfRiver(ctx context.Context, server *yardstick.Postgres, engines, perSecond int, long time.Duration) (_ figures, err error) {
 	connections, err := pool(ctx, server, "river", engines+8)
 	if err != nil {
@@ -152,7 +152,7 @@ func workOfRiver(ctx context.Context, server *yardstick.Postgres, engines, perSe
 	return summarize(m.took["work"], long.Seconds()), err
 }
 
-// paced does something so many times a second, each in a goroutine, and returns how often.
+// paced starts do at a given rate, each call in a goroutine, and returns the number of calls.
 func paced(ctx context.Context, perSecond int, long time.Duration, do func() error) (int, error) {
 	turn := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer turn.Stop()

@@ -58,7 +58,7 @@ func writeRows(ctx context.Context, clients int, long time.Duration, client func
 	return summarize(m.took["row"], time.Since(start).Seconds()), errors.Join(append(failed, ctx.Err())...)
 }
 
-// script is what pgbench does over and over: one row, as large, in a transaction of its own.
+// script is the transaction that pgbench repeats: it writes one row of the same size.
 const script = `\set version :version + 1
 INSERT INTO events (stream, version, type, at, prev, hash, body) VALUES (:client_id, :version, 'message.created', :client_id, :prev, :hash, :body);
 `

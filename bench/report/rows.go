@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 )
 
-// goal is what is expected of one pair in one unit; fields that are zero expect nothing.
+// goal is the expectation of one pair in one unit; zero fields expect nothing.
 type goal struct {
 	Name         string  `json:"name"`    // of the row, for people
 	Pair         string  `json:"pair"`    // the benchmark's name without Benchmark, /ours and /yardstick
@@ -100,7 +100,7 @@ func (f *figures) miss(name, why string) {
 	f.missing[processors.ReplaceAllString(name, "")] = why
 }
 
-// median returns the middle of what was measured under a name in a unit, or nil.
+// median returns the median of the measurements with a name and a unit, or nil.
 func (f *figures) median(name, unit string) *float64 {
 	values := slices.Sorted(slices.Values(f.values[sample{name, unit}]))
 	if len(values) == 0 {

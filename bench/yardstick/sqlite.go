@@ -72,7 +72,7 @@ func (s *SQLite) Append(stream int64, body []byte, answer chan error) error {
 	return <-answer
 }
 
-// Close waits for what was appended.
+// Close waits for all appends.
 func (s *SQLite) Close() error {
 	close(s.queue)
 	s.done.Wait()

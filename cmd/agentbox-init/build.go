@@ -281,7 +281,7 @@ func setCapabilities(sets *[2]unix.CapUserData) error {
 	return nil
 }
 
-// confine lets this thread, the one that forks commands, and so its children write only to what is named, and reach no abstract socket
+// confine lets this thread, the one that forks commands, and so its children write only to the named paths, and reach no abstract socket
 // outside. The other threads of the init open nothing that a command names.
 func confine(writable []string, abi int) error {
 	const (

@@ -25,7 +25,7 @@ func afterFork()
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
 
-// program is what a child executes, in the form that the kernel takes.
+// program is a child's program, in the kernel's form.
 type program struct {
 	path  *byte
 	argv  []*byte

@@ -154,7 +154,7 @@ const (
 // nothing has to wake another.
 type socket int
 
-// Read reads what is there, waiting for the first byte.
+// Read waits for the first byte and reads the bytes that are there.
 func (s socket) Read(p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(int(s), p)

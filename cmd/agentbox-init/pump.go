@@ -181,7 +181,7 @@ func (p *pump) pour(w *spaceinit.Writer, id uint32) {
 		p.queue = p.queue[1:]
 		p.mu.Unlock()
 		if _, err := p.file.Write(data); err != nil {
-			_ = w.Write(spaceinit.KindShut, id) // what is queued, and what is still under way, is dropped
+			_ = w.Write(spaceinit.KindShut, id) // queued bytes, and bytes still under way, are dropped
 			return
 		}
 		if w.Write(spaceinit.KindCredit, id, spaceinit.EncodeCredit(spaceinit.Stdin, len(data))) != nil {

@@ -21,7 +21,7 @@ type terminal struct {
 	master int        // a descriptor besides those of the pumps; -1 when it is closed
 }
 
-// endOfInput is what a terminal takes for the end of the input, at the beginning of a line.
+// endOfInput is the byte that ends the input of a terminal, at the beginning of a line.
 const endOfInput = 0x04 // Ctrl-D
 
 // newTerminal makes a terminal.

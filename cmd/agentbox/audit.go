@@ -40,7 +40,7 @@ func verify(ctx context.Context, q cmdline.AuditQuery) ([]cmdline.Proof, error) 
 	return found(audits), err
 }
 
-// found is what a verification found, for the command line.
+// found is the result of a verification, for the command line.
 func found(audits []app.Audit) []cmdline.Proof {
 	var proofs []cmdline.Proof
 	for _, a := range audits {

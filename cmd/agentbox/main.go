@@ -41,7 +41,7 @@ func main() {
 	os.Exit(code)
 }
 
-// isset says whether a variable of the environment is set, be it empty.
+// isset reports whether a variable of the environment is set, even to nothing.
 func isset(name string) bool {
 	_, set := os.LookupEnv(name)
 	return set

@@ -29,7 +29,7 @@ func (x crashing) crash(ctx context.Context, r *result) error {
 	return x.powerless(ctx, r)
 }
 
-// work is what clients saw of acknowledged runs.
+// work is the clients' view of acknowledged runs.
 type work struct {
 	mu      sync.Mutex
 	runs    []string          // acknowledged

@@ -139,7 +139,7 @@ func (x *examiner) done(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// audit is what `agentbox audit verify --json` says of one workspace.
+// audit is the result of `agentbox audit verify --json` for one workspace.
 type audit struct {
 	Valid    bool   `json:"valid"`
 	Checked  uint64 `json:"checked"`

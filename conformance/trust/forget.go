@@ -21,7 +21,7 @@ const (
 	forgottenOps  = 40 // commands of each
 )
 
-// secret is a text that is to be forgotten, and what was proved about it before.
+// secret is a text to redact, with the proofs about it from before.
 type secret struct {
 	word   string // with which every such text begins
 	runs   []string
@@ -137,7 +137,7 @@ func (x forgetting) tell(ctx context.Context, d *daemon, space string, s *secret
 	return nil
 }
 
-// proved is what was proved before a redaction.
+// proved holds the proofs from before a redaction.
 type proved struct {
 	key, checkpoint string
 	size            string

@@ -1,8 +1,8 @@
 // Command trust lets a stranger check the promises of Agentbox against their own installation.
 //
-// It uses what a stranger has: the HTTP API, the released program, and stock libraries for canonical JSON, signed notes and Merkle trees.
-// Of Agentbox's own code it uses only the disk that remembers (internal/testkit/platter). On the live installation it works in its own
-// space and removes it afterwards. Destructive checks run against daemons that it starts from the same program, in a folder of its own.
+// It uses the tools of a stranger: the HTTP API, the released program, and stock libraries for canonical JSON, signed notes and Merkle
+// trees. Of Agentbox's own code it uses only the disk that remembers (internal/testkit/platter). On the live installation it works in its
+// own space and removes it afterwards. Destructive checks run against daemons that it starts from the same program, in a folder of its own.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	os.Exit(code)
 }
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	url, data, key, bin, temp, only string
 	json, failFast                  bool

@@ -11,7 +11,7 @@ import (
 // maxFailures is how many failures of one trial are printed; the others are only counted.
 const maxFailures = 5
 
-// result is what was found about one property.
+// result is the result for one property.
 type result struct {
 	Property string   `json:"property"`
 	Promise  string   `json:"promise"`

@@ -27,7 +27,7 @@ import (
 	"agentbox/internal/service/tools"
 )
 
-// work on agents: the engine within the daemon that executes runs of the kind errand.Agent.
+// workOnAgents is the engine in the daemon that executes runs of the kind errand.Agent, until ctx ends.
 func (a *App) workOnAgents(ctx context.Context) error {
 	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{}}
 	loop := &agents.Loop{
@@ -94,7 +94,7 @@ func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task
 	return made.ID, made.Room, err
 }
 
-// agentThread begins the thread in which people talk to an agent. An agent whose requester may not begin one works without.
+// agentThread begins the thread in which people talk to an agent. It returns "" if the requester may not begin one.
 func (a *App) agentThread(ctx context.Context, origin event.Origin, t agents.Task) (id.Thread, error) {
 	origin.Key, origin.Command = "", event.Digest{} // the request's own key is that of the run
 	made, err := a.Rooms.CreateThread(ctx, origin, t.Workspace, cmp.Or(t.Room, id.DefaultRoom), room.ThreadCreated{
@@ -106,12 +106,12 @@ func (a *App) agentThread(ctx context.Context, origin event.Origin, t agents.Tas
 	return made.ID, err
 }
 
-// agentDesk is where the loop reports what it does.
+// agentDesk implements the records of the loop.
 type agentDesk struct {
 	*desk
 
 	mu   sync.Mutex                 // guards told
-	told map[id.Run]map[string]bool // what people who watch a run have seen of refusals and questions
+	told map[id.Run]map[string]bool // the refusals and questions that the viewers of a run have got
 }
 
 var _ agents.Records = (*agentDesk)(nil)
@@ -139,7 +139,7 @@ func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.Pas
 	of, look := engines.Of{Run: w.Run}, d.a.Engines.Look
 	calls := map[id.Step]map[int]errand.Progress{}
 	newest := map[id.Step]map[int]id.ToolCall{}
-	var forgotten error // what is not known must not be done again
+	var forgotten error // without the record nobody knows what was done
 	err := pages(func(after string, limit int) ([]step.Call, error) {
 		return look.Calls(ctx, w.Workspace, of, after, limit)
 	},

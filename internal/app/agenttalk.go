@@ -59,8 +59,8 @@ func (u use) message(ctx context.Context) (errand.Outcome, error) {
 	return u.told(ctx, "posted")
 }
 
-// ask posts a question and waits until a person has written in the thread. What they wrote is told before the next request to the model,
-// like everything that people say to an agent. So it is told once.
+// ask posts a question and waits until a person has written in the thread. The next request to the model includes their message, like every
+// message of a person. So the model gets it once.
 func (u use) ask(ctx context.Context) (errand.Outcome, error) {
 	a, err := tools.ReadAsk(u.args)
 	if err != nil {

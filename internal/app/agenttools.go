@@ -22,9 +22,9 @@ import (
 	"agentbox/internal/service/webpages"
 )
 
-// The sizes of what is told to a model.
+// Limits of texts for a model.
 const (
-	maxTold  = 40 << 10 // bytes of a record of what came of a call; a longer text is an artifact
+	maxTold  = 40 << 10 // bytes of the recorded text of an outcome; a longer text is an artifact
 	maxShown = 16 << 10 // bytes of a value that code shows, as a text
 )
 
@@ -98,8 +98,8 @@ func (u use) requester() event.Origin {
 	return event.Origin{Principal: u.asked.CreatedBy, Token: u.asked.Token, Correlation: u.asked.Correlation}
 }
 
-// say returns the outcome of a call that the daemon has made itself. Secrets are taken out of the text first, so that the model is told
-// the same now and when the run is taken up. A long text becomes an artifact of the run.
+// say returns the outcome of a call that the daemon itself has executed. It removes secrets first, so that the model reads the same text
+// now and after a crash. A long text becomes an artifact of the run.
 func (d *agentDesk) say(ctx context.Context, w errand.Work, call id.ToolCall, name string, said tool.Result) (errand.Outcome, error) {
 	text, _ := leak.Text(said.Text)
 	o := errand.Outcome{Status: "failed", OK: said.OK, Text: text}

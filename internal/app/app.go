@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -107,7 +108,7 @@ type App struct {
 	tracer  *telemetry.Tracer // nil if traces are off
 	clock   event.Clock
 	logger  *slog.Logger
-	claim   *claimed
+	claim   *datadir.Lock
 	reign   func(ctx context.Context) error // returns when another daemon has taken the database; nil for a log in a file
 	began   time.Time
 	serving string // host:port, once it listens
@@ -154,7 +155,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	}
 	opening := newApp(c, clock, logger)
 	a = opening
-	if a.claim, err = claim(c.DataDir); err != nil {
+	if a.claim, err = datadir.Acquire(c.DataDir); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -289,7 +290,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.together.uids(), System: principal.System,
 		Keys: a.keys, Entropy: rand.Reader, Node: a.together.node, Together: a.together.shares(),
 	})
-	a.together.takeCensus()
+	a.together.wireNodes()
 	retention, err := redaction.ParseRetention(a.Config.Retention)
 	if err != nil {
 		return err
@@ -298,7 +299,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live,
 			a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces.Living, Variables: a.Spaces.Variables.Values, Routes: a.Spaces.Routing,
 		Bundles: a.Gate.Bundles, Resume: a.Spaces.Pauses.ForRun,
-		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
+		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxRetention: retention.OfRuns(),
 	})
 	a.GC = gc.New(gc.Parts{
 		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: stored, Rule: a.Config.rule(), Clock: a.clock,
@@ -366,7 +367,7 @@ func (a *App) openPorts(ids *id.Source, asked policy.Gate) error {
 
 const previewKeyBytes = 32
 
-// maxFrameBytes is what the live output of one run may have; more is cut, and its last frame says so.
+// maxFrameBytes bounds the live output of one run. The printer cuts the rest, and the last frame says so.
 const maxFrameBytes = 64 << 20
 
 // firstUID begins the range of host uids for spaces, far above the users of a host and the ranges that container engines are given.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk/backup"
@@ -20,7 +21,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Kept says what a backup holds.
+// Kept counts the content of a backup.
 type Kept = backup.Summary
 
 // isKey reports whether a file of a data directory gives its reader power: to act, to sign, or to read sealed content.
@@ -95,8 +96,8 @@ func Backup(ctx context.Context, c Config, target string, withKeys bool, progres
 func leave(name string) bool {
 	parts := strings.Split(name, "/")
 	switch first := parts[0]; {
-	case first == stateFile, first == noteFile, first == lockName, strings.HasPrefix(first, logFile+"-"), strings.HasPrefix(first, searchFile),
-		strings.HasPrefix(first, logFile+".lock"), strings.HasSuffix(first, ".new"):
+	case first == stateFile, first == noteFile, first == datadir.LockFile, strings.HasPrefix(first, logFile+"-"),
+		strings.HasPrefix(first, searchFile), strings.HasPrefix(first, logFile+".lock"), strings.HasSuffix(first, ".new"):
 		return true
 	}
 	last := len(parts) - 1
@@ -215,7 +216,7 @@ func Restore(ctx context.Context, c Config, source, keys string, progress func(b
 		}
 	}
 	if sealed := slices.ContainsFunc(audits, func(a Audit) bool { return a.Documents.Unchecked }); sealed {
-		// Nothing can be recorded in it, and what was signed is what it is proved by.
+		// Nothing can be recorded in it, and its last checkpoint proves it.
 	} else if err := resign(ctx, proved); err != nil {
 		return sum, audits, err
 	}
@@ -230,7 +231,7 @@ func BringKeys(ctx context.Context, c Config, keys string) (audits []Audit, err 
 	if err := c.offFile("bringing keys", "copy the folder keys into the data directory or the shared one"); err != nil {
 		return nil, err
 	}
-	held, err := claim(c.DataDir)
+	held, err := datadir.Acquire(c.DataDir)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/host"
 	"agentbox/internal/surface/e2b"
@@ -59,7 +60,7 @@ func (a *App) knownTokens() ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unwritable(err, a.dir.path)
+		return nil, datadir.Unwritable(err, a.dir.path)
 	}
 	var lines []string
 	seen := map[string]bool{}

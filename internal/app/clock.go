@@ -39,7 +39,7 @@ func every(clock event.Clock, done <-chan struct{}, d time.Duration, step func(n
 	}
 }
 
-// behind makes what is named from now on sort behind what the log names, also where the clock was set back since.
+// behind makes new identifiers sort behind those of the log, even if the clock was set back.
 func behind(ctx context.Context, log journal.Journal, ids *id.Source) error {
 	workspaces, err := log.Workspaces(ctx)
 	if err != nil {
@@ -64,11 +64,11 @@ const (
 	believeAfter = 10 * time.Minute // of such a clock
 )
 
-// steady is the time by which is ended what has expired. It follows the clock, also back, but not at once far ahead.
+// steady is the time that decides what has expired. It follows the clock, also back, but not at once far ahead.
 type steady struct {
 	mu    sync.Mutex
 	last  time.Time     // the last reading, with the monotonic clock's
-	now   time.Time     // what was believed then
+	now   time.Time     // the steady time then
 	ahead time.Duration // for how long the clock has been ahead of that
 }
 
@@ -99,7 +99,7 @@ func (s *steady) step(wall time.Time, passed time.Duration) (now time.Time, jump
 	return s.now, jumped
 }
 
-// steadily is every for steps that end what has expired.
+// steadily is every for steps that end expired things.
 func (up *upkeep) steadily(done <-chan struct{}, step func(now time.Time)) {
 	every(up.app.clock, done, stepPeriod, func(reading time.Time) {
 		now, jumped := up.app.steady.at(reading)

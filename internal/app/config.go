@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Config is what an operator decides about a daemon. Default fills it in; the zero Config is refused.
+// Config holds the operator's settings of a daemon. Default fills it in; the zero Config is refused.
 type Config struct {
 	DataDir string // where everything is kept; made with mode 0700
 	// address of the database that the log lies in, as in postgres://user@host/database; "" for a file in the data directory
@@ -47,7 +47,7 @@ type Config struct {
 
 	Traces string // address of the OTLP/HTTP collector for traces; "" leaves it to the variables OTEL_*, without which there are none
 
-	Retention []string // how long the data of which events are kept, as redactor.ParseRetention reads it; none means for good
+	Retention []string // how long the data of which events are kept, as redaction.ParseRetention reads it; none means for good
 
 	MaxSpaces        int           // living spaces of one workspace
 	MaxLimits        space.Limits  // the most that one space may ask for

@@ -3,6 +3,7 @@ package app
 import (
 	"testing"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/fault"
 )
 
@@ -10,29 +11,29 @@ import (
 func TestAFolderThatIsShared(t *testing.T) {
 	c := Default(t.TempDir())
 	c.Store, c.Shared = "postgres://x@localhost/y", t.TempDir()
-	first, err := claimTogether(c.Shared)
+	first, err := datadir.AcquireShared(c.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := claimTogether(c.Shared)
+	second, err := datadir.AcquireShared(c.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if own, err := claimAll(c); fault.CodeOf(err) != "data_in_use" {
+	if own, err := datadir.AcquireAll(c.DataDir, c.Shared); fault.CodeOf(err) != "data_in_use" {
 		t.Errorf("an operator beside a member: %v, want data_in_use", err)
 		_ = own.Close()
 	}
 	if err := second.Close(); err != nil {
 		t.Fatal(err)
 	}
-	own, err := claimAll(c)
+	own, err := datadir.AcquireAll(c.DataDir, c.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claimTogether(c.Shared); fault.CodeOf(err) != "data_in_use" {
+	if _, err := datadir.AcquireShared(c.Shared); fault.CodeOf(err) != "data_in_use" {
 		t.Errorf("a member beside an operator: %v, want data_in_use", err)
 	}
 	if err := own.Close(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
@@ -24,14 +25,14 @@ import (
 // directoryVersion is the form of a data directory; one of a later form is refused.
 const directoryVersion = 1
 
-// storePostgres is what a note says of a log in a database of PostgreSQL.
+// storePostgres is a note's word for a log in a database of PostgreSQL.
 const storePostgres = "postgres"
 
 // maxNote is the most that a small file of the data directory may have.
 const maxNote = 1 << 20
 
-// note is directory.json: a data directory's statement about its log. It prevents that another log, or an older state of it, is taken for
-// the one to which the rest of the directory belongs. It is written shortly after the log, never before, so that it never claims too much.
+// note is directory.json: a data directory's statement about its log. With it the daemon recognises another log, or an older state of its
+// log. The daemon writes it shortly after the log and never before, so that it never claims too much.
 type note struct {
 	Version int                     `json:"version"`
 	Store   string                  `json:"store,omitempty"`       // where the log lies: postgres, or "" for log.db beside it
@@ -58,9 +59,9 @@ func lookAt(c Config) (*directory, error) {
 		d.store = storePostgres
 	}
 	sizes := map[string]int64{}
-	for _, name := range []string{lockName, logFile, logFile + "-wal", logFile + "-shm", logFile + ".lock", logFile + ".lock-journal", keyFile,
-		stateFile, noteFile} {
-		info, err := regular(filepath.Join(path, name))
+	for _, name := range []string{datadir.LockFile, logFile, logFile + "-wal", logFile + "-shm", logFile + ".lock", logFile + ".lock-journal",
+		keyFile, stateFile, noteFile} {
+		info, err := datadir.Regular(filepath.Join(path, name))
 		if err != nil {
 			return nil, err
 		}
@@ -220,14 +221,14 @@ func (d *directory) hold(ctx context.Context, log journal.Journal, docs projecti
 		return err
 	}
 	d.files = map[string]os.FileInfo{}
-	watched := []string{"", lockName}
+	watched := []string{"", datadir.LockFile}
 	if d.store == "" {
 		watched = append(watched, logFile, logFile+"-wal")
 	}
 	for _, name := range watched {
 		info, err := os.Lstat(filepath.Join(d.path, name))
-		if err != nil && name != lockName {
-			return unwritable(err, d.path)
+		if err != nil && name != datadir.LockFile {
+			return datadir.Unwritable(err, d.path)
 		}
 		if err == nil {
 			d.files[name] = info
@@ -236,8 +237,8 @@ func (d *directory) hold(ctx context.Context, log journal.Journal, docs projecti
 	return nil
 }
 
-// strangers refuses folders of spaces of which the log has never heard: a space is recorded before anything of it is made, so that the log
-// has lost events. They would be removed as the rest of a crash, and are where there is no note: in what was restored from a backup.
+// strangers refuses folders of spaces that the log does not know. The daemon records a space before it makes the folder, so the log has
+// lost events. Without a note, as after a restore of a backup, the folders are the rest of a crash, and the daemon removes them.
 func (d *directory) strangers(ctx context.Context, log journal.Journal, docs projection.Reader) error {
 	if d.note.First == "" {
 		return nil
@@ -354,18 +355,18 @@ func (d *directory) write(name string, v any) error {
 func (d *directory) put(name string, raw []byte) error {
 	temp := filepath.Join(d.path, name+".new")
 	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return unwritable(err, d.path)
+		return datadir.Unwritable(err, d.path)
 	}
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return unwritable(err, d.path)
+		return datadir.Unwritable(err, d.path)
 	}
 	_, err = f.Write(raw)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return unwritable(err, d.path)
+		return datadir.Unwritable(err, d.path)
 	}
 	if err := os.Rename(temp, filepath.Join(d.path, name)); err != nil {
-		return unwritable(err, d.path)
+		return datadir.Unwritable(err, d.path)
 	}
 	return nil
 }

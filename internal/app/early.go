@@ -71,7 +71,7 @@ func (a *App) listen(ids *id.Source) (*early, error) {
 
 func (e *early) says(phase string) { e.phase.Store(&phase) }
 
-// does says what the daemon does until it can work: on /readyz, and in daemon.json, where the command line looks.
+// does publishes the daemon's present step until it can work: on /readyz, and in daemon.json for the command line.
 func (a *App) does(phase string) error {
 	if a.early == nil {
 		return nil
@@ -98,7 +98,7 @@ func (e *early) handOver() (net.Listener, error) {
 	return l, l.SetDeadline(time.Time{})
 }
 
-// Close ends what is still being answered, and the listening if the listener was not handed over.
+// Close ends the open answers, and closes the listener unless another server has taken it over.
 func (e *early) Close() error {
 	if e.listener == nil {
 		return e.server.Close()

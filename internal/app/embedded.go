@@ -94,7 +94,7 @@ func (d *desk) full(ws id.Workspace) bool {
 	return d.held[ws] >= workspaceHands
 }
 
-// fromLast returns the workspaces in their order, beginning with the one behind that which was served last.
+// fromLast returns the workspaces in their order, beginning behind the one that was served last.
 func fromLast(all []id.Workspace, last id.Workspace) []id.Workspace {
 	at, found := slices.BinarySearch(all, last)
 	if found {
@@ -203,8 +203,8 @@ func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
 	return a.Spaces.Ownership.Mine(ctx, s)
 }
 
-// mayClaim makes the engine known in a workspace, and reports whether it may claim runs there. Where the workspace is archived, or the
-// engine is refused, it is left alone: a refusal would be recorded with every look.
+// mayClaim registers the engine in a workspace, and reports whether it may claim runs there. It returns false without an error for an
+// archived workspace, or a refused engine, because every attempt would record a refusal.
 func (d *desk) mayClaim(ctx context.Context, ws id.Workspace) (bool, error) {
 	doc, _, err := projection.Load[workspace.Workspace](ctx, d.a.Log, ws, workspace.Workspaces, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) || doc.Archived() {

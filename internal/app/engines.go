@@ -20,12 +20,12 @@ import (
 	"agentbox/internal/service/engines"
 )
 
-// claimsFile holds the secret from which the tokens of claims are made, 0600. Where it is lost, engines claim anew what they have:
-// nothing is known by it that the log does not decide.
+// claimsFile holds the secret of the claim tokens, mode 0600. If it is lost, engines claim their runs anew; the log decides everything
+// else.
 const claimsFile = "claims.key"
 
-// permitFile holds the seed of the key that signs the permits of engines, 0600. Where it is lost, permits that are out are worth nothing,
-// and what is reported under them is refused until it is reported without.
+// permitFile holds the seed of the key that signs the permits of engines, mode 0600. If it is lost, the existing permits are invalid. The
+// daemon then refuses a report with such a permit until the engine sends it without one.
 const permitFile = "permit.key"
 
 // dispatch wires what hands runs out to engines.

@@ -18,7 +18,7 @@ type inward struct {
 	ctx   context.Context
 	stop  context.CancelFunc
 	inlet space.Inlet
-	room  chan struct{}
+	slots chan struct{}
 }
 
 var _ net.Listener = (*inward)(nil)
@@ -31,16 +31,16 @@ func newInward(ctx context.Context, inlet space.Inlet) *inward {
 // Accept implements net.Listener.
 func (l *inward) Accept() (net.Conn, error) {
 	select {
-	case l.room <- struct{}{}:
+	case l.slots <- struct{}{}:
 	case <-l.ctx.Done():
 		return nil, net.ErrClosed
 	}
 	c, err := l.inlet.Accept(l.ctx)
 	if err != nil {
-		<-l.room
+		<-l.slots
 		return nil, net.ErrClosed
 	}
-	return bridge(c, func() { <-l.room }), nil
+	return bridge(c, func() { <-l.slots }), nil
 }
 
 // Close implements net.Listener.

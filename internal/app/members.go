@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/node"
@@ -27,12 +28,12 @@ import (
 	"agentbox/internal/service/spaces"
 )
 
-// membership is what this daemon does because others may work on the same log: it names itself, shares secrets and contents, leads, and
+// membership is this daemon's part among the daemons that work on the same log: it names itself, shares secrets and contents, leads, and
 // sends on what belongs to another.
 type membership struct {
 	app    *App
 	node   id.Node
-	shared *claimed          // the folder that other daemons may want too; nil for none
+	shared *datadir.Lock     // the folder that other daemons may want too; nil for none
 	member *postgres.Journal // the log, of a daemon that works on it together with others; nil of one that is alone
 	leads  atomic.Bool       // this member does what only one may
 }
@@ -58,7 +59,7 @@ func (ms *membership) theNode(ids *id.Source) (id.Node, error) {
 	}
 	n = id.New[id.Node](ids)
 	if err := trees.Replace(ms.app.path(nodeFile), []byte(n+"\n"), 0o600); err != nil {
-		return "", unwritable(err, ms.app.Config.DataDir)
+		return "", datadir.Unwritable(err, ms.app.Config.DataDir)
 	}
 	return n, nil
 }
@@ -70,7 +71,7 @@ func readNode(file string) (id.Node, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", unwritable(err, filepath.Dir(file))
+		return "", datadir.Unwritable(err, filepath.Dir(file))
 	}
 	n, err := id.Parse[id.Node](strings.TrimSpace(string(raw)))
 	if err != nil {
@@ -101,7 +102,7 @@ func (c Config) hosts() []string {
 
 // joins opens the folder that members share.
 func (ms *membership) joins() (err error) {
-	if ms.shared, err = claimTogether(ms.app.Config.Shared); err != nil {
+	if ms.shared, err = datadir.AcquireShared(ms.app.Config.Shared); err != nil {
 		return err
 	}
 	keys, err := keyring.OpenShared(ms.app.Config.keys(), rand.Reader, ms.app.clock.Now)
@@ -115,11 +116,11 @@ func (ms *membership) secrets(ctx context.Context) error {
 	if ms.member == nil {
 		return nil
 	}
-	giveBack, err := ms.member.Together.Exclusive(ctx, "secrets of the members")
+	release, err := ms.member.Together.Exclusive(ctx, "secrets of the members")
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer release()
 	for name, code := range map[string]string{authFile: "auth_key_invalid", claimsFile: "claim_key_invalid", permitFile: "permit_key_invalid",
 		bootstrapFile: "bootstrap_key_invalid"} {
 		if err := ms.bring(name, func() error { return copySecret(ms.app.path(name), ms.app.Config.shared(name)) }); err != nil {
@@ -145,10 +146,10 @@ func (ms *membership) secrets(ctx context.Context) error {
 // bring has something brought from the data directory into the shared folder: from that of the first member, which may have worked alone
 // before.
 func (ms *membership) bring(name string, do func() error) error {
-	if info, err := regular(ms.app.Config.shared(name)); err != nil || info != nil {
+	if info, err := datadir.Regular(ms.app.Config.shared(name)); err != nil || info != nil {
 		return err
 	}
-	if info, err := regular(ms.app.path(name)); err != nil || info == nil {
+	if info, err := datadir.Regular(ms.app.path(name)); err != nil || info == nil {
 		return err // it is made anew
 	}
 	if err := do(); err != nil {
@@ -180,7 +181,7 @@ func (ms *membership) bringProofs() error {
 	return copySecret(ms.app.path(signingFile), ms.app.Config.shared(signingFile))
 }
 
-// dropped takes what was redacted out of the index of this daemon, once there is one.
+// dropped removes redacted data from the index of this daemon, once there is one.
 func (ms *membership) dropped(ctx context.Context) error {
 	if library := ms.app.library.Load(); library != nil {
 		return library.Through(ctx)
@@ -213,14 +214,14 @@ func (s single) Remove(_ context.Context, n id.Node) error {
 	return node.ErrNone
 }
 
-// takeCensus wires what knows the nodes.
-func (ms *membership) takeCensus() {
+// wireNodes makes the services that know the nodes.
+func (ms *membership) wireNodes() {
 	ms.app.Nodes = nodes.New(nodes.Parts{
 		Members: ms.members(), Gate: ms.app.Gate, System: principal.System, GiveUp: ms.app.Spaces.Ending.GiveUp,
 	})
 }
 
-// shares is what the service of spaces needs to know of other daemons.
+// shares answers the questions of the service of spaces about other daemons.
 func (ms *membership) shares() spaces.Together {
 	if ms.member == nil {
 		return spaces.Together{}
@@ -310,7 +311,7 @@ func (ms *membership) leadOnce(ctx context.Context) error {
 func (ms *membership) takeLeadership(ctx context.Context) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(ms.app.Config.Shared, leaderFile), os.O_CREATE|os.O_RDWR|host.NoFollow, 0o600)
 	if err != nil {
-		return nil, unwritable(err, ms.app.Config.Shared)
+		return nil, datadir.Unwritable(err, ms.app.Config.Shared)
 	}
 	for told := false; ; told = true {
 		err := host.Lock(f, host.Exclusive|host.NoWait)
@@ -318,7 +319,7 @@ func (ms *membership) takeLeadership(ctx context.Context) (*os.File, error) {
 			return f, nil
 		}
 		if !errors.Is(err, host.ErrLocked) && !host.Interrupted(err) {
-			return nil, errors.Join(unwritable(err, ms.app.Config.Shared), f.Close())
+			return nil, errors.Join(datadir.Unwritable(err, ms.app.Config.Shared), f.Close())
 		}
 		if !told {
 			ms.app.logger.Warn("the leader before this one has not stopped yet", "code", "leadership_awaited")

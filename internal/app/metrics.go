@@ -23,7 +23,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// observer tells the metrics and the tracer what the server tells.
+// observer passes the server's reports to the metrics and the tracer.
 type observer struct {
 	*telemetry.Metrics
 	tracer *telemetry.Tracer
@@ -88,7 +88,7 @@ func presetNames() func() map[event.Digest]string {
 	})
 }
 
-// look finds out what the metrics show as a state.
+// look measures the gauges.
 func (up *upkeep) look(ctx context.Context) (telemetry.State, error) {
 	s, err := up.lookUp(ctx)
 	if err != nil {
@@ -172,20 +172,20 @@ func bytesBelow(ctx context.Context, path string) (sum int64) {
 	return sum
 }
 
-// sizes are what the parts of the data directory were found to hold, in bytes.
+// sizes are the measured sizes of the parts of the data directory, in bytes.
 type sizes struct {
 	mu    sync.Mutex
 	parts map[string]int64
 }
 
-// set keeps what was measured.
+// set keeps the measured sizes.
 func (s *sizes) set(found map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts = found
 }
 
-// all returns what was measured last, and of the write-ahead log what it has now.
+// all returns the last measured sizes, and the present size of the write-ahead log.
 func (s *sizes) all(wal string) map[string]int64 {
 	s.mu.Lock()
 	found := maps.Clone(s.parts)

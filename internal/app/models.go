@@ -26,7 +26,7 @@ const (
 	modelsFile   = "models.yaml" // models, routes and budgets of the default workspace; people write it
 	pricesFile   = "prices.yaml" // what models cost; people write it
 	modelKeysDir = "model-keys"  // the keys of endpoints, sealed
-	cassettesDir = "cassettes"   // what scripted models play, and what is recorded of others
+	cassettesDir = "cassettes"   // cassettes that scripted models play, and recordings of other models
 )
 
 // models makes the service of models and the drivers that it uses.
@@ -75,7 +75,7 @@ func written(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// loadModels makes the catalogue of the default workspace what the file of models says. Without a file, and without one before, nothing
+// loadModels makes the catalogue of the default workspace that of the file of models. Without a file, and without one before, nothing
 // changes.
 func (a *App) loadModels(ctx context.Context) error {
 	raw, err := written(a.path(modelsFile))

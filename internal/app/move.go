@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
@@ -17,7 +18,7 @@ import (
 	"agentbox/internal/service/transfer"
 )
 
-// Moved says what a file of a workspace holds.
+// Moved counts the content of a file of a workspace.
 type Moved = transfer.Moved
 
 // ExportWorkspace writes a workspace as one file, which appears as a whole or not at all. A daemon may run on the data directory meanwhile.
@@ -82,7 +83,7 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 		return moved, 0, fault.Wrap(err, fault.Unavailable, "file_unreadable", "%s cannot be read", source)
 	}
 	defer in.Close()
-	claimed, err := claimAll(c)
+	claimed, err := datadir.AcquireAll(c.DataDir, c.Shared)
 	if err != nil {
 		return moved, 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -68,7 +69,7 @@ func (p *Proofs) prover(ctx context.Context, do func(*audit.Prover) error) (err 
 	return do(audit.NewProver(log, p.Trees, p.Key))
 }
 
-// workspaces are those of the log and those of which only a checkpoint still tells.
+// workspaces returns the workspaces of the log, and those that only a checkpoint still names.
 func (p *Proofs) workspaces(ctx context.Context) ([]id.Workspace, error) {
 	found, err := p.Trees.Workspaces(ctx)
 	if err != nil {
@@ -142,14 +143,14 @@ type Abandoned struct {
 	Head      uint64 // of the log
 }
 
-// Abandon gives up the checkpoints of a data directory on which no daemon runs. It records in each log which checkpoint is given up and
-// why, and puts the checkpoints aside as evidence. The next start signs again.
+// Abandon gives up the checkpoints of a data directory on which no daemon runs. It records the abandoned checkpoint and the reason in each
+// log, and moves the checkpoints aside as evidence. The next start signs again.
 func Abandon(ctx context.Context, c Config, reason string) (given []Abandoned, err error) {
 	p, err := OpenProofs(c, "")
 	if err != nil {
 		return nil, err
 	}
-	held, err := claimAll(c)
+	held, err := datadir.AcquireAll(c.DataDir, c.Shared)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -28,7 +29,7 @@ type upkeep struct {
 	sizes  sizes
 }
 
-// State is what daemon.json says about the running daemon.
+// State is the content of daemon.json, about the running daemon.
 type State struct {
 	Address string    `json:"addr"` // host:port
 	PID     int       `json:"pid"`
@@ -148,7 +149,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 		part("hold the database", a.holdStore)
 	}
 	part("measure the data directory", a.upkeep.measureData)
-	part("give memory back", a.upkeep.giveBack)
+	part("give memory back", a.upkeep.releaseMemory)
 	if a.together.member != nil {
 		part("follow what other daemons say", a.Gate.KillSwitch.Follow)
 		part("lead", a.together.lead)
@@ -206,7 +207,7 @@ func (up *upkeep) alone() map[string]func(context.Context) error {
 	return parts
 }
 
-// lastCheckpoint signs what was recorded last, when nothing more is.
+// lastCheckpoint signs the last events, after which nothing more is recorded.
 func (up *upkeep) lastCheckpoint(ctx context.Context) {
 	if err := up.app.Signer.Step(context.WithoutCancel(ctx)); err != nil {
 		up.app.logger.Error("sign the last checkpoint", "code", "last_checkpoint_not_signed", "error", err)
@@ -253,7 +254,7 @@ func (up *upkeep) mend(ctx context.Context) error {
 			return
 		}
 		if err := up.app.Log.Mend(ctx); err != nil {
-			return // it is tried again; readiness says how it stands
+			return // the next step tries again; readiness shows the state
 		}
 		shut = false
 		up.app.logger.Warn("the log is open again", "code", "log_mended")
@@ -277,7 +278,7 @@ func (up *upkeep) sweep(ctx context.Context) error {
 	n := 0
 	every(up.app.clock, ctx.Done(), wait, func(reading time.Time) {
 		if now, _ := up.app.steady.at(reading); reading.Sub(now) > jump {
-			return // what is old by a clock that is not believed is not freed
+			return // nothing is freed by a clock that is not believed
 		}
 		if n++; n%int(gc.Every/wait) != 2 {
 			return
@@ -289,7 +290,7 @@ func (up *upkeep) sweep(ctx context.Context) error {
 	return nil
 }
 
-// forget redacts what is past its time, and finishes redactions that another program held up.
+// forget redacts data whose retention has ended, and finishes redactions that another program held up.
 func (up *upkeep) forget(ctx context.Context) error {
 	finished := up.app.clock.Now()
 	up.steadily(ctx.Done(), func(now time.Time) {
@@ -350,7 +351,7 @@ func (a *App) owner(ctx context.Context) error {
 
 // ownerKey reports whether the key file holds a valid key. It refuses a key that others could read, because its reader is the owner.
 func (a *App) ownerKey(ctx context.Context) (bool, error) {
-	info, err := regular(a.path(keyFile))
+	info, err := datadir.Regular(a.path(keyFile))
 	if err != nil || info == nil {
 		return false, err
 	}
@@ -360,7 +361,7 @@ func (a *App) ownerKey(ctx context.Context) (bool, error) {
 	}
 	raw, err := readSmall(a.path(keyFile))
 	if err != nil {
-		return false, unwritable(err, a.Config.DataDir)
+		return false, datadir.Unwritable(err, a.Config.DataDir)
 	}
 	_, err = a.Identity.Authenticate(ctx, string(trim(raw)))
 	return err == nil, nil
@@ -423,7 +424,7 @@ func (a *App) Close() error {
 			errs = append(errs, a.Log.Close())
 		}
 		<-settled
-		for _, taken := range []*claimed{a.together.shared, a.claim} {
+		for _, taken := range []*datadir.Lock{a.together.shared, a.claim} {
 			if taken != nil {
 				errs = append(errs, taken.Close())
 			}

@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Store is what keeps the log of a daemon and the documents that are folded from it: a file in the data directory, or a database.
+// Store keeps the log of a daemon and the documents that are folded from it: in a file of the data directory, or in a database.
 type Store interface {
 	journal.Journal
 	journal.Redactor
@@ -64,7 +64,7 @@ func (c Config) shared(name string) string {
 func (c Config) keys() string  { return c.shared(keysDir) }
 func (c Config) blobs() string { return c.shared(blobsDir) }
 
-// offFile refuses what is done to a log that lies in a file, where it lies in a database.
+// offFile refuses, for a log in a database, a command that needs a log in a file.
 func (c Config) offFile(what, instead string) error {
 	if !c.inDatabase() {
 		return nil

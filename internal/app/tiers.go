@@ -95,7 +95,7 @@ func (a *App) tryTiers(ctx context.Context) error {
 	return a.Spaces.Tiers.Try(ctx)
 }
 
-// Worker makes this process one of the nano tier, which does what the daemon that started it asks for, until that is gone.
+// Worker makes this process a worker of the nano tier. It obeys the daemon that started it until that ends.
 func Worker(ctx context.Context, args []string) error {
 	return nano.Worker(ctx, args, os.Stdin, os.Stdout, func() { os.Exit(1) })
 }
@@ -161,7 +161,7 @@ type probed interface {
 	Close() error
 }
 
-// Doctor tries on this host what the tiers promise. It needs no daemon and disturbs none.
+// Doctor tries the promises of the tiers on this host. It needs no daemon and disturbs none.
 func Doctor(ctx context.Context, c Config, logger *slog.Logger) []space.Report {
 	var reports []space.Report
 	if len(c.Worker) > 0 {

@@ -39,8 +39,8 @@ func Tune() {
 	}
 }
 
-// How much a resting daemon may allocate in a period, and how much it must have allocated since the last release of memory to make another
-// one worthwhile.
+// restBytes is how much a resting daemon may allocate in a period. worthBytes is how much it must have allocated since the last release of
+// memory to make another one worthwhile.
 const (
 	restPeriod = 2 * time.Second
 	restBytes  = 16 << 20 // what it does by itself with a thousand spaces takes a third of it
@@ -49,10 +49,9 @@ const (
 	firstBytes = 8 << 20
 )
 
-// rest decides when the memory of rubbish is given back to the system: when a daemon that had something to do has nothing to do any more.
-// The runtime keeps the heap that it once needed, which with gcPercent is nine times what lives, and gives it back over minutes; one that
-// does nothing is not even collected for two minutes. To collect what lives after a thousand spaces were made takes some milliseconds,
-// and to get the memory again about as long.
+// rest decides when the daemon returns unused memory to the system: when it had something to do and is idle now. The runtime keeps the heap
+// that it once needed, which with gcPercent is nine times the live heap, and returns it over minutes. It does not even collect an idle
+// process for two minutes. After a thousand spaces were made, a collection takes some milliseconds, and so does getting the memory back.
 type rest struct {
 	last  uint64 // bytes that the process had ever taken when step was called last
 	given uint64 // the same, when rubbish was given back last
@@ -73,8 +72,9 @@ func (r *rest) step(taken uint64) bool {
 	return true
 }
 
-// giveBack gives the memory of rubbish back to the system while the daemon is at rest, and fits how often it is collected to what lives.
-func (up *upkeep) giveBack(ctx context.Context) error {
+// releaseMemory gives the memory of garbage back to the system while the daemon is at rest, and adapts the pace of collection to the live
+// heap.
+func (up *upkeep) releaseMemory(ctx context.Context) error {
 	var r rest
 	heap := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
 	metrics.Read(heap)

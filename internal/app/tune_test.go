@@ -43,7 +43,7 @@ func TestTheHeapIsGivenBack(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		a := newApp(Config{}, Clock{}, slog.New(slog.DiscardHandler))
 		ended := make(chan error, 1)
-		go func() { ended <- a.upkeep.giveBack(ctx) }()
+		go func() { ended <- a.upkeep.releaseMemory(ctx) }()
 		c, _ := a.clock.NewTimer(3 * restPeriod)
 		<-c
 		end()

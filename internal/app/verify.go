@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/app/datadir"
 	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -135,7 +136,7 @@ func OpenProofs(c Config, key string) (*Proofs, error) {
 	if err := c.inFile(); err != nil {
 		return nil, err
 	}
-	if info, err := regular(p.path()); err != nil {
+	if info, err := datadir.Regular(p.path()); err != nil {
 		return nil, err
 	} else if info == nil && !c.inDatabase() {
 		return nil, fault.New(fault.NotFound, "log_not_found", "there is no log in %s; name the data directory with --data", c.DataDir)

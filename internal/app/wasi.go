@@ -6,7 +6,7 @@ import (
 	"agentbox/internal/driver/nano"
 )
 
-// Module is a WebAssembly module to be run on this machine, and what it may use.
+// Module is a WebAssembly module for this machine, with the bounds of its use.
 type Module = nano.Module
 
 // ModuleFolder is a folder of the host, and the names under which a module finds it open.

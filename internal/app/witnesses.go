@@ -28,7 +28,7 @@ func isAddress(where string) bool {
 	return strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://")
 }
 
-// folderOf is where a witness that is a folder keeps what it has of one installation.
+// folderOf returns the folder in which a folder witness keeps the checkpoints of one installation.
 func folderOf(dir string, key merkle.PublicKey) *trees.Store {
 	return trees.Open(filepath.Join(dir, strings.ReplaceAll(key.Name(), "/", "-")), Clock{})
 }
@@ -57,7 +57,7 @@ func visit(ctx context.Context, p *audit.Prover, workspaces []id.Workspace, wher
 	return visits, nil
 }
 
-// Visit brings the last checkpoints of a data directory to a witness, once it is sure that they continue what the witness holds.
+// Visit brings the last checkpoints of a data directory to a witness, once it has checked that they continue the witness's own.
 func (p *Proofs) Visit(ctx context.Context, where string) (visits []audit.Visit, err error) {
 	err = p.prover(ctx, func(prover *audit.Prover) error {
 		workspaces, err := p.Trees.Workspaces(ctx)

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// ActionTypeRequest is what is declared of an action type.
+// ActionTypeRequest declares an action type.
 type ActionTypeRequest struct {
 	Description string            `json:"description"`
 	SideEffect  policy.SideEffect `json:"side_effect"`

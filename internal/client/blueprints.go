@@ -24,7 +24,7 @@ type ShownBlueprint struct {
 	Source blueprint.Source `json:"source"`
 }
 
-// CheckedBlueprint is what the daemon says of a text.
+// CheckedBlueprint is the daemon's check of a text.
 type CheckedBlueprint struct {
 	Valid    bool                  `json:"valid"`
 	Problems []blueprint.Problem   `json:"problems"`
@@ -40,7 +40,7 @@ type LockedBlueprint struct {
 	Pins blueprint.Pins `json:"pins"`
 }
 
-// BlueprintChanges is what differs between two blueprints.
+// BlueprintChanges lists the differences between two blueprints.
 type BlueprintChanges struct {
 	Changes []blueprint.Change `json:"changes"`
 }

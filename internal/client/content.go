@@ -6,7 +6,7 @@ import (
 	"agentbox/internal/domain/content"
 )
 
-// ContentState is what is kept beside the log, and what a sweep would free of it.
+// ContentState counts the contents beside the log, and those that a sweep would free.
 type ContentState struct {
 	Usage content.Usage `json:"usage"`
 	Quota int64         `json:"quota_bytes"` // 0 for without limit

@@ -160,7 +160,7 @@ func (d Desk) End(ctx context.Context, w errand.Work, r errand.Result) error {
 	return d.Tell(ctx, w.Run, what, w.Token, permitted(body, w.Permit), nil, once(w, what, 0))
 }
 
-// permitted adds a permit to what is sent, where there is one.
+// permitted adds a permit to a request, if there is one.
 func permitted(body map[string]any, permit string) map[string]any {
 	if permit != "" {
 		body["permit"] = permit

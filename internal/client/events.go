@@ -56,9 +56,8 @@ func (c *Client) Events(ctx context.Context, f EventFilter) (EventList, error) {
 	return l, err
 }
 
-// FollowEvents yields events from a place on, as they are recorded, until ctx ends or the daemon does not come back. A connection that
-// breaks is taken up again behind the last event, without a gap and without a duplicate. Without From only what happens from now on is
-// seen.
+// FollowEvents yields events from a place on, as they are recorded, until ctx ends or the daemon does not come back. It reconnects after
+// the last event, without a gap and without a duplicate. Without From it yields only new events.
 func (c *Client) FollowEvents(ctx context.Context, f EventFilter) iter.Seq2[event.Event, error] {
 	return c.followPlaces(ctx, "/v1/events/stream", f.values(), f.From)
 }
@@ -106,7 +105,7 @@ type Mismatch struct {
 	Detail     string   `json:"detail"` // a sentence for people
 }
 
-// AuditReport is what a verification of the log found.
+// AuditReport is the result of a verification of the log.
 type AuditReport struct {
 	Checked  uint64       `json:"checked"`
 	Redacted uint64       `json:"redacted,omitempty"` // of them, whose data were destroyed, as the log says
@@ -123,7 +122,7 @@ func (c *Client) VerifyAudit(ctx context.Context) (AuditReport, error) {
 	return r, err
 }
 
-// Causes is what led to an event, and what it led to.
+// Causes lists the causes and the effects of an event.
 type Causes struct {
 	Event   event.Event   `json:"event"`
 	Path    []event.Event `json:"path"` // the first cause first

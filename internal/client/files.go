@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Listing is what a folder of a space holds.
+// Listing lists a folder of a space.
 type Listing struct {
 	Path      string        `json:"path"`
 	Entries   []space.Entry `json:"entries"`

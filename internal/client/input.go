@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// Input is what the command of a background run is given: exactly one field is set.
+// Input is the input for the command of a background run: exactly one field is set.
 type Input struct {
 	Stdin  []byte        // bytes for its standard input, at most 65,536
 	PTY    []byte        // bytes for its terminal, at most 65,536

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// ModelSpec is what a model is set to. Zero values stand for defaults.
+// ModelSpec is the definition of a model. Zero values stand for defaults.
 type ModelSpec struct {
 	Provider     string            `json:"provider,omitempty"`
 	Dialect      string            `json:"dialect,omitempty"`
@@ -49,7 +49,7 @@ type ModelList struct {
 	Currency string          `json:"currency,omitempty"`
 }
 
-// TestedModel is what a test found out about a model.
+// TestedModel is the result of a test of a model.
 type TestedModel struct {
 	Model        string `json:"model"`
 	Reachable    bool   `json:"reachable"`
@@ -66,7 +66,7 @@ type TestedModel struct {
 	Priced bool         `json:"priced"`
 }
 
-// ModelUsage is what models were used for.
+// ModelUsage is the use of models.
 type ModelUsage struct {
 	Usage    []model.Used `json:"usage"`
 	Currency string       `json:"currency,omitempty"`

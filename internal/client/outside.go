@@ -10,11 +10,11 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// OutsideAction is what is to be done outside of Agentbox.
+// OutsideAction describes an action outside of Agentbox.
 type OutsideAction struct {
 	Action    string          `json:"action,omitempty"`
 	Text      string          `json:"question,omitempty"` // a plain question, instead of an action
-	Space     id.Space        `json:"space_id,omitempty"` // under whose policy it is judged, too
+	Space     id.Space        `json:"space_id,omitempty"` // the policy of this space judges it too
 	Room      id.Room         `json:"room_id,omitempty"`
 	Run       id.Run          `json:"run_id,omitempty"`
 	Request   json.RawMessage `json:"request,omitempty"`

@@ -35,7 +35,7 @@ type Agent struct {
 	CreatedAt   time.Time    `json:"created_at"`
 }
 
-// Key is an API key. Secret is what opens with it, in the answer that made it only.
+// Key is an API key. Only the answer that made it has the Secret, which authenticates.
 type Key struct {
 	ID        id.Key       `json:"key_id"`
 	Principal id.Principal `json:"principal_id"`
@@ -59,7 +59,7 @@ type Grant struct {
 	ValidUntil time.Time    `json:"valid_until,omitzero"`
 }
 
-// Capability is a capability token. Bearer is what opens with it, in the answer that made it only.
+// Capability is a capability token. Only the answer that made it has the Bearer, which authenticates.
 type Capability struct {
 	ID         id.Token     `json:"token_id"`
 	IssuedTo   id.Principal `json:"issued_to_principal_id"`

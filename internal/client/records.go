@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/domain/step"
 )
 
-// Recorded is what an engine has recorded of a run, each in the order in which it was.
+// Recorded holds an engine's records of a run, each list in the order of recording.
 type Recorded struct {
 	Steps     []step.Step     `json:"steps"`
 	Calls     []step.Call     `json:"tool_calls"`

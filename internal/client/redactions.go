@@ -19,14 +19,14 @@ type Redaction struct {
 	At        time.Time    `json:"redacted_at"`
 }
 
-// Redactions is what a redaction has done, or a page of what was redacted.
+// Redactions is the answer to a redaction, or a page of the list of redactions.
 type Redactions struct {
 	Redactions []Redaction        `json:"redactions"`
 	Contents   *ForgottenContents `json:"contents,omitempty"`
 	Next       string             `json:"next_cursor,omitempty"` // empty at the end
 }
 
-// ForgottenContents is what became of the content that redacted events had brought.
+// ForgottenContents says how many contents of redacted events are forgotten, and which remain.
 type ForgottenContents struct {
 	Forgotten int      `json:"contents_forgotten"`
 	Shared    []string `json:"shared,omitempty"`      // something else names it

@@ -41,7 +41,7 @@ type ContextChange struct {
 	Inherit []string     `json:"inherit,omitempty"`
 }
 
-// ListedRoom is what a list says of a room.
+// ListedRoom is a room's row in a list.
 type ListedRoom struct {
 	ID        id.Room   `json:"room_id"`
 	Title     string    `json:"title"`

@@ -69,7 +69,7 @@ func unreadable(raw []byte, err error) error {
 		len(before)-bytes.LastIndexByte(before, '\n'), syntax)
 }
 
-// RunContext is what the agent sees first.
+// RunContext is the context at the start of an agent.
 type RunContext struct {
 	Files []string `json:"files,omitempty"`
 }
@@ -208,9 +208,8 @@ type Output struct {
 	Encoding  string `json:"encoding"` // utf-8 or base64
 }
 
-// FollowRun yields the frames of a run, of any space where none is named,
-// from a number on (0 for the first), as they come. It ends after FrameComplete and not before,
-// unless it yields an error or ctx ends: a connection that breaks is taken up again behind the last frame.
+// FollowRun yields the frames of a run, of any space where none is named, from a number on (0 for the first), as they come. It ends after
+// FrameComplete and not before, unless it yields an error or ctx ends: it reconnects after the last frame.
 func (c *Client) FollowRun(ctx context.Context, s id.Space, r id.Run, from uint64) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		path := join(spacePath(s), "/runs/", escape(string(r)), "/stream")

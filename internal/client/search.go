@@ -19,7 +19,7 @@ type Found struct {
 	Excerpt    string     `json:"excerpt"`
 }
 
-// FoundList is what was found, the newest first.
+// FoundList is a page of results, the newest first.
 type FoundList struct {
 	Results []Found `json:"results"`
 	Indexed uint64  `json:"indexed_to_seq"`

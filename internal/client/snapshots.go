@@ -41,7 +41,7 @@ type ForkRequest struct {
 	IdempotencyKey string `json:"-"`
 }
 
-// Comparison is what differs between two snapshots.
+// Comparison lists the differences between two snapshots.
 type Comparison struct {
 	From        event.Digest       `json:"from_snapshot_sha256"`
 	To          event.Digest       `json:"to_snapshot_sha256"`

@@ -43,7 +43,7 @@ type SpaceLimits struct {
 	TmpBytes    int64 `json:"tmp_bytes,omitempty"`
 }
 
-// SpaceSeed is what the files of a space begin with: a folder of the daemon's host, or a zip, tar or tar.gz file.
+// SpaceSeed is the source of a space's first files: a folder of the daemon's host, or a zip, tar or tar.gz file.
 type SpaceSeed struct {
 	Path    string `json:"path,omitempty"`
 	Archive []byte `json:"archive,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Top is what happens in the workspace at a moment. Two of them, and what has grown between them, give rates.
+// Top is the running work of the workspace at a moment. The difference of two of them gives rates.
 type Top struct {
 	At        time.Time  `json:"at"` // by the daemon's clock
 	Head      uint64     `json:"head"`

@@ -25,8 +25,8 @@ type arithmetic struct {
 	opaque   bool                // something is evaluated that is not a variable of the command line
 }
 
-// give notes that a variable gets a word. Found says that the word stands for search results, such as the names of files.
-func (m *arithmetic) give(name string, w *syntax.Word, found bool) {
+// assign notes that a variable gets a word. Found says that the word stands for search results, such as the names of files.
+func (m *arithmetic) assign(name string, w *syntax.Word, found bool) {
 	if m.known == nil {
 		m.known, m.data, m.from, m.used = map[string]bool{}, map[string]bool{}, map[string][]string{}, map[string]bool{}
 	}
@@ -56,7 +56,7 @@ func (m *arithmetic) give(name string, w *syntax.Word, found bool) {
 
 // receive notes that a variable is given a value from elsewhere.
 func (m *arithmetic) receive(name string) {
-	m.give(name, nil, false)
+	m.assign(name, nil, false)
 	m.data[name] = true
 	if m.received == nil {
 		m.received = map[string]bool{}
@@ -75,7 +75,7 @@ func (m *arithmetic) evaluate(n syntax.Node) {
 		switch n := n.(type) {
 		case *syntax.BinaryArithm:
 			if name, number := plainAssignment(n); number {
-				m.give(name, nil, false)
+				m.assign(name, nil, false)
 				return false
 			}
 		case *syntax.Lit:
@@ -167,22 +167,22 @@ func (r *reader) arithmetical(n syntax.Node) {
 		}
 		switch {
 		case n.Array != nil:
-			m.give(n.Name.Value, nil, false)
+			m.assign(n.Name.Value, nil, false)
 			for _, e := range n.Array.Elems {
-				m.give(n.Name.Value, e.Value, true)
+				m.assign(n.Name.Value, e.Value, true)
 				if e.Index != nil {
 					m.evaluate(e.Index)
 				}
 			}
 		case !n.Naked:
-			m.give(n.Name.Value, n.Value, false)
+			m.assign(n.Name.Value, n.Value, false)
 		}
 	case *syntax.WordIter:
 		if len(n.Items) == 0 && n.Name != nil {
 			m.receive(n.Name.Value) // the arguments
 		}
 		for _, w := range n.Items {
-			m.give(n.Name.Value, w, true)
+			m.assign(n.Name.Value, w, true)
 		}
 	case *syntax.ArithmExp:
 		m.evaluate(n.X)

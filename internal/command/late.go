@@ -38,7 +38,7 @@ type span struct {
 	from, to uint
 }
 
-// postpone notes a program that is read at the end.
+// postpone notes a program that the reader reads at the end.
 func (lt *lates) postpone(l late) {
 	l.command, l.sure = len(lt.line.out.Commands), lt.sure // the command is emitted next
 	lt.all = append(lt.all, l)

@@ -54,7 +54,7 @@ func (mn *mentions) mentionAll(name string, rest []arg) {
 // conversion is a place of a format of printf where an argument stands.
 var conversion = regexp.MustCompile(`%[-+ #0-9.*']*[A-Za-z]`)
 
-// printed is what printf prints, with a star for what is not known.
+// printed returns the output of a printf, with a star for unknown parts.
 func printed(rest []arg) arg {
 	if len(rest) > 0 && strings.HasPrefix(rest[0].text, "-v") { // into a variable
 		if len(rest[0].text) == 2 {

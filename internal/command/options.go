@@ -182,7 +182,7 @@ func shortTaking(table map[string]taking, letters string) (takes taking, text st
 func (r *reader) operands(c *Command, rest []arg, skip int) error {
 	write := writers[c.Name]
 	found := items(c.Name, rest)
-	written := len(found) - 1 // of what is copied or linked to, the last operand alone
+	written := len(found) - 1 // of a copy or a link, the last operand alone
 	if copies[c.Name] {
 		for written >= 0 && found[written].takes != nothing {
 			written--

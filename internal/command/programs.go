@@ -278,8 +278,7 @@ func awkValue(a arg) bool {
 	return ok && (strings.HasPrefix(lit.Value, "-F") || strings.HasPrefix(lit.Value, "-v"))
 }
 
-// awkFiles reads the names of the files that a program of awk opens: the constant ones, and those that are put together of constants and
-// of what is not known.
+// awkFiles reads the names of the files that a program of awk opens: constant names, and names made of constants and unknown parts.
 func (pr *programs) awkFiles(program string) {
 	bare := awkTexts.ReplaceAllStringFunc(program, func(text string) string { return `"` + strings.Repeat("x", len(text)-2) + `"` })
 	opens := awkOpens.FindAllStringIndex(bare, -1)

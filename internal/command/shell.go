@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Limits of what is read.
+// Limits of the reader.
 const (
 	MaxChars    = 4_096     // of one command line
 	MaxArgBytes = 128 << 10 // of all arguments together, where no shell is involved
@@ -36,7 +36,7 @@ const Mount = "/workspace"
 // otherMount is a link to Mount in every space.
 const otherMount = "/home/user"
 
-// Reading is what a command line would do, as far as that can be known.
+// Reading holds the effects of a command line, as far as they can be known.
 type Reading struct {
 	Commands []Command
 	Files    []File

@@ -8,7 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Word is a word of a command, for who asks what a command needs. Its text is empty where it is only known when the command runs.
+// Word is a word of a command, for callers that ask for the needs of a command. Its text is empty if it is known only when the command
+// runs.
 type Word struct {
 	Text  string
 	Known bool
@@ -37,7 +38,7 @@ type Options struct {
 	Long    []string // with their dashes
 }
 
-// OptionsOf returns what is known of the options of a program.
+// OptionsOf returns the known options of a program.
 func OptionsOf(tool string) Options {
 	if o, ok := takes[tool]; ok {
 		return o
@@ -95,7 +96,7 @@ func (o Options) skip(rest []arg) (int, bool) {
 	return len(rest), true
 }
 
-// Operand returns the first word that is not an option, and what stands behind it; nothing where there is none, or where it is not known.
+// Operand returns the first word that is not an option, and the words after it. It returns nothing if there is none, or if it is unknown.
 func (o Options) Operand(rest []Word) (first Word, behind []Word) {
 	i, ok := o.skip(argsOf(rest))
 	if !ok || i >= len(rest) {
@@ -127,7 +128,7 @@ var takes = map[string]Options{
 // takesMore are letters that optionTable leaves out: there what stands behind them counts as a file, which is the stricter.
 var takesMore = map[string]string{"curl": "CPQrtUxyYz"}
 
-// invocation is what the arguments of a shell say.
+// invocation holds the arguments of a shell.
 type invocation struct {
 	at     int   // where the first argument stands that is not an option
 	script bool  // there stands the text of a command line

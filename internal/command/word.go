@@ -17,7 +17,7 @@ type arg struct {
 	glob  bool   // the shell will replace it by the names of files
 
 	word  *syntax.Word // as it was written
-	shape string       // where there is no word: the text, with a star for what is not known
+	shape string       // if there is no word: the text, with a star for unknown parts
 }
 
 // words expands the braces of words and takes their quotes away.

@@ -27,7 +27,7 @@ func ForgetProgram() error {
 	for lines := bufio.NewScanner(bytes.NewReader(raw)); lines.Scan(); {
 		line := lines.Bytes()
 		if anonymous, ok := bytes.CutPrefix(line, []byte("Anonymous:")); ok {
-			// A page that was changed, by a debugger or for an address, is the process's own, and what was in it would be lost.
+			// A page that a debugger or a relocation has changed belongs to the process alone, and its content would be lost.
 			if to != 0 && bytes.Equal(bytes.TrimSpace(anonymous), []byte("0 kB")) {
 				if _, _, e := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED); e != 0 {
 					all = errors.Join(all, e)

@@ -14,7 +14,7 @@ import (
 // Grace is how long a command has between SIGTERM and SIGKILL when its time has run out.
 const Grace = 2 * time.Second
 
-// The ways in which a command is kept from running.
+// The reasons why a command cannot run.
 var (
 	// ErrEnded says that the space has ended: its init died or closed the connection.
 	ErrEnded = errors.New("the space has ended")
@@ -57,7 +57,7 @@ type call struct {
 	exit    *Exit
 	refused error
 
-	room chan struct{} // holds at most one token: there is more credit, or none will come
+	credited chan struct{} // holds at most one token: there is more credit, or none will come
 }
 
 type piece struct {
@@ -75,7 +75,7 @@ func Send(conn io.Writer, setup *Setup) error {
 func Connect(ctx context.Context, conn io.ReadWriteCloser) (*Client, Ready, error) {
 	c := &Client{conn: conn, w: NewWriter(conn), ended: make(chan struct{}), calls: map[uint32]*call{}, handlers: map[uint32]frameHandler{}}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	ready, frames, err := c.greet()
+	ready, frames, err := c.handshake()
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -86,7 +86,7 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser) (*Client, Ready, erro
 	return c, ready, nil
 }
 
-func (c *Client) greet() (Ready, *Reader, error) {
+func (c *Client) handshake() (Ready, *Reader, error) {
 	frames := NewReader(bufio.NewReaderSize(c.conn, 2*MaxReply), MaxReply)
 	f, err := frames.Next()
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *Client) start(x Exec) (uint32, *call, error) {
 	if len(body) > MaxRequest {
 		return 0, nil, fmt.Errorf("%w: arguments and environment take %d bytes, more than %d", ErrRefused, len(body), MaxRequest)
 	}
-	call := &call{wake: make(chan struct{}, 1), frames: x.Frames, room: make(chan struct{}, 1), credit: Window}
+	call := &call{wake: make(chan struct{}, 1), frames: x.Frames, credited: make(chan struct{}, 1), credit: Window}
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -258,7 +258,7 @@ func (c *Client) readAll(frames *Reader) error {
 	}
 }
 
-// handTo gives a frame to who takes those of its id, if somebody does.
+// handTo gives a frame to the receiver of its id, if there is one.
 func (c *Client) handTo(f Frame) (known bool, err error) {
 	c.mu.Lock()
 	t := c.handlers[f.ID]
@@ -354,7 +354,7 @@ func (k *call) handle(f Frame) error {
 	default:
 		return fmt.Errorf("%w: frame %d is not for the daemon", ErrProtocol, f.Kind)
 	}
-	for _, waiting := range []chan struct{}{k.wake, k.room} {
+	for _, waiting := range []chan struct{}{k.wake, k.credited} {
 		select {
 		case waiting <- struct{}{}:
 		default:

@@ -329,7 +329,7 @@ func (l *Conn) Read(p []byte) (int, error) {
 func (l *Conn) Write(p []byte) (int, error) {
 	sent := 0
 	for sent < len(p) {
-		n, err := l.room(min(len(p)-sent, MaxData))
+		n, err := l.reserve(min(len(p)-sent, MaxData))
 		if err != nil {
 			return sent, err
 		}
@@ -341,8 +341,8 @@ func (l *Conn) Write(p []byte) (int, error) {
 	return sent, nil
 }
 
-// room waits until something may be sent and takes credit for at most n bytes.
-func (l *Conn) room(n int) (int, error) {
+// reserve waits until something may be sent and takes credit for at most n bytes.
+func (l *Conn) reserve(n int) (int, error) {
 	for {
 		l.mu.Lock()
 		switch {

@@ -1,6 +1,6 @@
 package spaceinit
 
-// LauncherName is what a launcher is called in the host's list of processes: the init's program, which starts inits.
+// LauncherName is the name of a launcher in the host's list of processes. A launcher is the init's program, and starts inits.
 const LauncherName = "agentbox-launcher"
 
 // Apart and Along are the last argument of a launcher: whether it shall give itself mounts of its own. The ones before are the owner of the

@@ -136,7 +136,7 @@ func (p *Process) Send(ctx context.Context, input []byte, before func() error) e
 	case <-ctx.Done():
 		return ErrFull
 	}
-	err := p.room(ctx, len(input))
+	err := p.reserve(ctx, len(input))
 	if err == nil && before != nil {
 		err = before()
 	}
@@ -171,8 +171,8 @@ func (p *Process) send(input []byte) error {
 	}
 }
 
-// room waits until the command takes n bytes of input.
-func (p *Process) room(ctx context.Context, n int) error {
+// reserve waits until the command takes n bytes of input.
+func (p *Process) reserve(ctx context.Context, n int) error {
 	for {
 		err := p.call.over()
 		switch {
@@ -184,7 +184,7 @@ func (p *Process) room(ctx context.Context, n int) error {
 			return nil
 		}
 		select {
-		case <-p.call.room:
+		case <-p.call.credited:
 		case <-ctx.Done():
 			return ErrFull
 		case <-p.c.ended:

@@ -18,7 +18,7 @@ import (
 type Light struct {
 	Has space.Offer // what it says of itself; the zero Offer says nothing
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	ran     []string
 	living  int
 	refuses error
@@ -151,7 +151,7 @@ func (s *lightSpace) Start(_ context.Context, p policy.Permit, _ space.TerminalS
 	return nil, space.LacksProcesses("a command that gets input or signals while it runs")
 }
 
-// lightCell is what a command in an interpreter context shows.
+// lightCell is the output of a command in an interpreter context.
 func lightCell() []space.Display {
 	return []space.Display{
 		{Value: 1, Result: true, Type: "int", Media: space.DisplayText, Data: []byte("42")},

@@ -147,7 +147,7 @@ func (s *Stack) Decide(r id.Run, word policy.DecisionWord, reason string) {
 	s.must(err)
 }
 
-// Tick lets an amount of time pass and looks at what has expired by then.
+// Tick lets an amount of time pass and ends everything that has expired by then.
 func (s *Stack) Tick(d time.Duration) {
 	s.T.Helper()
 	s.Clock.Move(d)

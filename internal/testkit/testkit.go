@@ -50,7 +50,7 @@ type Options struct {
 	Sources   []string     // folders from which spaces may be filled
 	Rule      content.Rule // of snapshots
 	Content   int64        // the quota of content; 0 for none
-	Idle      bool         // the executor is not run: who tests it does
+	Idle      bool         // the service of runs does not run; its tests run it
 	Light     *Light       // a tier beside the real one, weaker than it
 	Alone     bool         // the light tier is the only one
 	Place     space.Place  // what commands need that the tier has not
@@ -85,7 +85,7 @@ type Stack struct {
 	base  journal.Journal // below the tap
 	owner string          // of the tier
 	first int             // host uid
-	stop  func()          // ends the executor and waits for it
+	stop  func()          // ends the service of runs and waits for it
 }
 
 // Open opens a stack and closes it when the test ends.
@@ -190,7 +190,7 @@ func (o offering) Offer() space.Offer {
 	return o.has
 }
 
-// Run runs the executor until the daemon ends.
+// Run runs the service of runs until the daemon ends.
 func (s *Stack) Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -198,7 +198,7 @@ func (s *Stack) Run() {
 	s.stop = func() {
 		cancel()
 		if err := <-ended; err != nil {
-			s.T.Errorf("the executor ended with %v", err)
+			s.T.Errorf("the service of runs ended with %v", err)
 		}
 		s.stop = nil
 	}

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/service/audit"
 )
 
-// Verify checks what holds whatever happened: the log is intact, the documents are what it says, and every run obeys the rules of runs.
+// Verify checks the invariants: the log is intact, the documents follow from it, and every run obeys the rules of runs.
 func (s *Stack) Verify() {
 	s.T.Helper()
 	ctx := s.Context()

@@ -42,7 +42,7 @@ type Blueprint struct {
 	Pins         Pins              `json:"pins,omitzero" doc:"The content hash of everything that the blueprint refers to; agentbox blueprint lock writes it"`
 }
 
-// Adapter says what runs the agent.
+// Adapter names the program that runs the agent.
 type Adapter struct {
 	Kind         string   `json:"kind" doc:"internal is the daemon's own loop, external_cli a program in the space, remote an engine that claims the run over the API" enum:"internal,external_cli,remote" need:"yes"`
 	Program      string   `json:"program,omitempty" doc:"For external_cli: a coding agent that the daemon knows, or custom with a command" enum:"opencode,codex,claude,custom"`
@@ -78,12 +78,12 @@ type Files struct {
 	Withhold []string `json:"withhold,omitempty" doc:"Patterns of files that neither code nor operations reach" max:"200" each:"255"`
 }
 
-// Network is what the agent reaches outside.
+// Network names the hosts that the agent reaches.
 type Network struct {
 	Allow []string `json:"allow_domains,omitempty" doc:"Hosts, as example.com or *.example.com; none where none is named" max:"200" each:"253"`
 }
 
-// Context says what the model is shown.
+// Context chooses the texts that the model gets.
 type Context struct {
 	Tokens     int      `json:"tokens,omitempty" doc:"The longest context that is sent to the model; the agent compacts before it is met" unit:"tokens" min:"1000" max:"10000000"`
 	ToolResult int      `json:"tool_result_chars,omitempty" doc:"The longest result of a tool that is shown whole; the rest is an artifact" unit:"characters" min:"200" max:"1000000"`
@@ -116,7 +116,7 @@ type Limits struct {
 	Depth       int    `json:"depth,omitempty" doc:"Generations of sub-agents below it" min:"1" max:"8"`
 }
 
-// Pins are the content hashes of what the blueprint refers to, by kind and name.
+// Pins are the content hashes of the blueprint's references, by kind and name.
 type Pins struct {
 	Policy     string            `json:"policy,omitempty" doc:"Of the policy bundle" pattern:"^sha256:[0-9a-f]{64}$" like:"sha256: and 64 hexadecimal digits"`
 	Tools      string            `json:"tools,omitempty" doc:"Of the tools that the agent is offered: name, schema, side effect" pattern:"^sha256:[0-9a-f]{64}$" like:"sha256: and 64 hexadecimal digits"`
@@ -196,8 +196,8 @@ func (b Blueprint) Answering(name string) Blueprint {
 	return b
 }
 
-// Hash returns the content hash of the blueprint: of what it says, without its pins and without comments and order of its text. Two texts
-// that say the same are the same version.
+// Hash returns the content hash of the blueprint: of its values, without its pins and without the comments and the order of its text. Two
+// texts with the same values have the same hash.
 func (b Blueprint) Hash() (event.Digest, error) {
 	b.Pins = Pins{}
 	return b.digest()

@@ -25,7 +25,7 @@ const (
 	Mapping Shape = "an object"
 )
 
-// Node is a value in a text, whatever the text's format.
+// Node is a value in a text of any format.
 type Node struct {
 	Line, Column int
 	Shape        Shape

@@ -48,7 +48,7 @@ type Removed struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Summary is what a list shows of a blueprint.
+// Summary is a blueprint's row in a list.
 type Summary struct {
 	Description string `json:"description,omitempty"`
 	Adapter     string `json:"adapter"`
@@ -57,7 +57,7 @@ type Summary struct {
 	Tier        string `json:"tier"`
 }
 
-// Summarize returns what a list shows of the blueprint.
+// Summarize returns the blueprint's row in a list.
 func (b Blueprint) Summarize() Summary {
 	e := b.Effective()
 	return Summary{Description: b.Description, Adapter: e.Adapter.Kind, Model: b.Model(DefaultTask), Policy: e.Policy, Tier: e.Space.Tier}
@@ -72,7 +72,7 @@ type Edition struct {
 	By      id.Principal `json:"by"`
 }
 
-// Entry is the document of a blueprint: what the daemon's index knows of it.
+// Entry is the document of a blueprint in the daemon's index.
 type Entry struct {
 	Name      string       `json:"name"`
 	Workspace id.Workspace `json:"workspace_id"`

@@ -104,7 +104,7 @@ func pattern(tag string) *regexp.Regexp {
 	return regexp.MustCompile(tag)
 }
 
-// Text returns what is wrong with a text as the field's value, or as an entry of its list or table; "" where nothing is.
+// Text returns the problem with a text as the field's value, or as an entry of its list or table; "" for none.
 func (f Field) Text(value string) string {
 	limit := f.Each
 	if f.Type == Text && f.Max > 0 {
@@ -125,7 +125,7 @@ func (f Field) Text(value string) string {
 	return ""
 }
 
-// Number returns what is wrong with a number as the field's value.
+// Number returns the problem with a number as the field's value; "" for none.
 func (f Field) Number(value int) string {
 	if value < f.Min || value > f.Max {
 		unit := ""
@@ -137,7 +137,7 @@ func (f Field) Number(value int) string {
 	return ""
 }
 
-// Size returns what is wrong with the number of entries of a list or table.
+// Size returns the problem with the number of entries of a list or table; "" for none.
 func (f Field) Size(entries int) string {
 	if f.Max > 0 && entries > f.Max {
 		return fmt.Sprintf("has %d entries; the limit is %d", entries, f.Max)
@@ -145,7 +145,7 @@ func (f Field) Size(entries int) string {
 	return ""
 }
 
-// Key returns what is wrong with a key of a table.
+// Key returns the problem with a key of a table; "" for none.
 func (f Field) Key(key string) string {
 	if f.Keys != nil && !f.Keys.MatchString(key) {
 		return fmt.Sprintf("has the key %.64q, which does not match %s", key, f.Keys)

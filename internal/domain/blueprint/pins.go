@@ -113,7 +113,7 @@ func (p Pins) Pin(r Reference, to event.Digest) Pins {
 	return p
 }
 
-// Drift is a reference whose pin does not fit what is there now.
+// Drift is a reference whose pin does not match the present hash.
 type Drift struct {
 	Reference
 	Pinned string `json:"pinned,omitempty" doc:"The hash in the blueprint; absent where it has none"`

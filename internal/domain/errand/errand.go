@@ -91,7 +91,7 @@ type Verdict struct {
 	Reason string
 }
 
-// Outcome is what came of an operation.
+// Outcome is the outcome of an operation.
 type Outcome struct {
 	Child  id.Run `json:"run_id,omitempty"` // in the space, with its result; "" for an operation that was refused
 	Status string `json:"status"`           // of that run, or Refused
@@ -145,8 +145,8 @@ type Records interface {
 	Step(ctx context.Context, w Work, index int) (id.Step, error)
 	// Invoke asks the gate about an operation, and records its call if it may be made.
 	Invoke(ctx context.Context, w Work, s id.Step, index int, operation json.RawMessage) (Verdict, error)
-	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it
-	// returns what came of it.
+	// Operate executes an operation in the space, under its call, and returns when it has ended. For a call that was executed before it
+	// returns the recorded outcome.
 	Operate(ctx context.Context, w Work, call id.ToolCall, in id.Space, operation json.RawMessage) (Outcome, error)
 	// Conclude records the outcome of a call. The permit is that of its verdict, "" for a call that was judged under an earlier claim.
 	Conclude(ctx context.Context, w Work, call id.ToolCall, permit string, o Outcome) error

@@ -12,7 +12,7 @@ import (
 // Agent is the kind of work that the daemon's loop executes: the task of an agent that a blueprint defines.
 const Agent = "agent"
 
-// Mission is an input of the kind Agent. It says exactly what the agent runs with.
+// Mission is an input of the kind Agent. It names everything that the agent runs with.
 type Mission struct {
 	Version   int          `json:"agent_run"` // 1
 	Blueprint string       `json:"blueprint"` // its name in the workspace
@@ -77,7 +77,7 @@ type Turn struct {
 	Refused map[int]string `json:"refused,omitempty"` // the refusals of calls of the turn before it, by their place
 }
 
-// TurnCall is the input of a tool call in a turn: its place among the calls of the answer, and what is called.
+// TurnCall is the input of a tool call in a turn: its place among the calls of the answer, and the called tool.
 type TurnCall struct {
 	Index     int          `json:"index"`
 	Call      string       `json:"call_id"` // the model's own name of the call
@@ -87,7 +87,7 @@ type TurnCall struct {
 // ErrForgotten means that a part of the record of a run was redacted, so that nobody knows what it did.
 var ErrForgotten = fault.New(fault.Conflict, "record_redacted", "a part of what was recorded of the run was redacted; begin another run")
 
-// PastTurn is what was recorded of a turn.
+// PastTurn is the record of a turn.
 type PastTurn struct {
 	Turn
 	Step  id.Step

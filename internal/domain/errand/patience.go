@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// The intervals of an engine that waits. Again is the delay before it retries what was unavailable, and Ask the delay while a person is
-// asked.
+// The intervals of an engine that waits. Again is the delay before it retries after Unavailable. Ask is the delay between two checks while
+// a person has to answer.
 const (
 	Again = time.Second
 	Ask   = 2 * time.Second

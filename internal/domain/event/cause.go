@@ -21,7 +21,7 @@ const (
 	workspacePlace = "workspace"
 )
 
-// Cause is what a later event inherits from an earlier one: its id as the causation, and its correlation. The zero Cause is none.
+// Cause is the part of an event that a later event inherits: its id as the causation, and its correlation. The zero Cause is none.
 type Cause struct {
 	Event       id.Event       `json:"event_id"`
 	Correlation id.Correlation `json:"correlation_id"`

@@ -41,7 +41,7 @@ func plainName(f *reflect.StructField) (string, bool) {
 	return name, name != "" && name != "-" && (option == "" || option == "omitempty" || option == "omitzero") && f.IsExported() && !f.Anonymous
 }
 
-// plainReader is what is left to read of JSON without space between its parts, as json.Marshal writes it.
+// plainReader is the unread rest of JSON without space between its parts, as json.Marshal writes it.
 type plainReader struct{ rest []byte }
 
 func (r *plainReader) next(want byte) bool {

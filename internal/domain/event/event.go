@@ -1,4 +1,4 @@
-// Package event is the envelope of the log: the fields that every entry has, whatever happened.
+// Package event is the envelope of the log: the fields that every entry has.
 package event
 
 import (
@@ -29,7 +29,7 @@ func RoomStream(ws id.Workspace, room id.Room) Stream {
 	return Stream{Type: StreamRoom, ID: string(room)}
 }
 
-// WorkspaceStream is the stream of what belongs to no room.
+// WorkspaceStream is the stream of events that belong to no room.
 func WorkspaceStream(ws id.Workspace) Stream {
 	return Stream{Type: StreamWorkspace, ID: string(ws)}
 }
@@ -210,7 +210,7 @@ func Show(e Event) Shown {
 	return shown
 }
 
-// Clock tells the time and wakes; it is made once, in app, and handed down.
+// Clock tells the time and wakes. The app makes it once and hands it down.
 type Clock interface {
 	// Now returns the present time.
 	Now() time.Time

@@ -33,7 +33,7 @@ type (
 	Attempt string
 	// Evidence names the manifest of a run (`evd_`).
 	Evidence string
-	// Experiment names what runs are tried for (`exp_`).
+	// Experiment names an experiment that runs belong to (`exp_`).
 	Experiment string
 	// Approval names one question to a person and its answer (`appr_`).
 	Approval string
@@ -141,7 +141,7 @@ func ParseWorkspace(text string) (Workspace, error) {
 	return Workspace(text), nil
 }
 
-// PrincipalKind is what a principal is; its text is the event envelope's actor_type.
+// PrincipalKind is the kind of a principal; its text is the event envelope's actor_type.
 type PrincipalKind string
 
 // The three kinds of principal.

@@ -38,7 +38,7 @@ func (o Opened) Check() (Opened, error) {
 	return o, nil
 }
 
-// Analyse decides the analysis of the root cause. It may be rewritten while the incident is open.
+// Analyse decides the analysis of the root cause. A later analysis replaces it while the incident is open.
 func (i Incident) Analyse(summary string, analysis json.RawMessage) (RCAUpdated, error) {
 	analysis, err := value(analysis)
 	switch {
@@ -54,7 +54,7 @@ func (i Incident) Analyse(summary string, analysis json.RawMessage) (RCAUpdated,
 	return RCAUpdated{Incident: i.ID, Summary: summary, Analysis: analysis}, nil
 }
 
-// blank are canonical values that say nothing.
+// blank are canonical values without content.
 var blank = map[string]bool{`""`: true, `{}`: true, `[]`: true}
 
 // Learn decides a learning.
@@ -79,7 +79,7 @@ func (i Incident) Learn(note string, tags []string) (LearningLogged, error) {
 	return LearningLogged{Incident: i.ID, Note: note, Tags: tags}, nil
 }
 
-// Close decides the end of an incident, which takes an analysis of its root cause and a learning.
+// Close decides the end of an incident. It requires an analysis of the root cause and a learning.
 func (i Incident) Close(reason string) (Ended, error) {
 	switch {
 	case !fits(reason, policy.MaxReasonBytes):
@@ -96,7 +96,7 @@ func (i Incident) Close(reason string) (Ended, error) {
 
 func fits(text string, most int) bool { return len(text) <= most && utf8.ValidString(text) }
 
-// value returns JSON of a caller in canonical form; nothing for null.
+// value returns the canonical form of a caller's JSON; nil for null.
 func value(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil

@@ -151,7 +151,7 @@ func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) != nil {
-		return data, nil // the log refuses what is not JSON
+		return data, nil // the log refuses other texts than JSON
 	}
 	var found []Match
 	var walk func(v any, where string) any
@@ -232,7 +232,7 @@ const ends = len("github_pat_") - 1
 
 var pemBegin, pemEnd = []byte("-----BEGIN "), []byte("-----END ")
 
-// cut returns up to where what is held can be shown: no secret lies across that place.
+// cut returns the length of the held text that can be shown: no secret lies across that place.
 func (s *Stream) cut() int {
 	cut := len(s.held)
 	if at := bytes.LastIndex(s.held, pemBegin); at >= 0 {

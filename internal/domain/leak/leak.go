@@ -273,7 +273,7 @@ func (s *scan) whole(rule, where, preview string) string {
 	return Redacted
 }
 
-// preview tells of a secret what a person needs to find it again.
+// preview returns the part of a secret by which a person finds it again.
 func preview(secret string) string {
 	if len(secret) <= 8 {
 		return strings.Repeat("*", len(secret))
@@ -287,7 +287,7 @@ const invisible = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 // wordBeginnings are how secrets begin that stand at the beginning of a word.
 var wordBeginnings = []string{"sk-", "xox", "xapp-", "glpat-", "sk_live_", "rk_live_", "AIza", "npm_"}
 
-// squeeze takes out what may split a secret: characters that take no room, and line breaks with the blanks around them.
+// squeeze removes characters that may split a secret: those without a width, and line breaks with the blanks around them.
 func squeeze(text string) string {
 	if strings.ContainsAny(text, invisible) {
 		text = strings.Map(func(r rune) rune {

@@ -20,7 +20,7 @@ const (
 	StopOverflow Stop = "overflow" // the context window is full
 )
 
-// Usage is what a request used, in tokens. The input is the sum of the first three; Reasoning is a part of Output.
+// Usage counts the tokens of a request. The input is the sum of the first three; Reasoning is a part of Output.
 type Usage struct {
 	Input      int `json:"input_tokens"` // neither read from the cache nor written to it
 	CacheRead  int `json:"cache_read_tokens,omitempty"`

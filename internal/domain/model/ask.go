@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Ask is a request to a model, with who asks it, for what, and what it may cost.
+// Ask is a request to a model, with its requester, its purpose and its limits.
 type Ask struct {
 	Origin    event.Origin // the principal who asks, with the token under which they act
 	Workspace id.Workspace
@@ -32,7 +32,7 @@ type Ask struct {
 	Emit func(Delta) error
 }
 
-// Limits bound what a run may use in all, this request included. Zero values bound nothing.
+// Limits bound the whole use of a run, this request included. Zero values bound nothing.
 type Limits struct {
 	Tokens int    `json:"tokens,omitempty"`
 	Cost   Amount `json:"cost,omitzero"`

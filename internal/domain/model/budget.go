@@ -16,7 +16,7 @@ const (
 	ScopeModel     = "model"     // an entry, in a day; no budget bounds it
 )
 
-// Budget bounds what a scope uses in a day of UTC. Zero values bound nothing.
+// Budget bounds the use of a scope in a day of UTC. Zero values bound nothing.
 type Budget struct {
 	Scope  string `json:"scope"`        // agent, room or workspace
 	ID     string `json:"id,omitempty"` // of the agent or the room; empty for each of them
@@ -100,7 +100,7 @@ func Bounds(budgets []Budget, a Ask, agent id.Principal, day string) []Bound {
 	return list
 }
 
-// Reserve is what a request could use at most. It counts as used until the outcome is recorded.
+// Reserve is the most that a request could use. It counts as used until the outcome is recorded.
 type Reserve struct {
 	Tokens int    `json:"tokens"`
 	Cost   Amount `json:"cost,omitzero"`

@@ -21,7 +21,7 @@ type CassetteHead struct {
 	Model   string `json:"model,omitempty"` // which one was recorded, for people
 }
 
-// Recording is what came of one request: an answer or a failure.
+// Recording is one request and its answer or failure.
 type Recording struct {
 	Hash    event.Digest `json:"hash"` // of the request
 	Request Request      `json:"request"`
@@ -35,7 +35,7 @@ func Record(r Request, a *Answer, f *Failure) (Recording, error) {
 	return Recording{hash, r, a, f}, err
 }
 
-// Cassette is what a scripted model plays.
+// Cassette holds the answers of a scripted model.
 type Cassette struct {
 	Head       CassetteHead
 	Recordings []Recording

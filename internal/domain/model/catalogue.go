@@ -16,7 +16,7 @@ const (
 	Projection         = "models"         // entries of the catalogue, by name
 	SettingsProjection = "model_settings" // routes, budgets and names of keys; one document, whose key is the workspace
 	CallProjection     = "model_calls"    // requests, by name
-	UsageProjection    = "model_usage"    // what was used, by scope
+	UsageProjection    = "model_usage"    // the use, by scope
 )
 
 // The types of the entities that events are about.
@@ -97,7 +97,7 @@ type KeyChanged struct {
 	Name string `json:"name"`
 }
 
-// Digest returns the content hash of what the entry says, without who added it and whether it is recorded.
+// Digest returns the content hash of the entry's definition, without its author and without the state of its recording.
 func (e Entry) Digest() (event.Digest, error) {
 	e.Workspace, e.AddedBy, e.AddedAt, e.Record = "", "", time.Time{}, ""
 	raw, err := json.Marshal(e)
@@ -111,7 +111,7 @@ func (e Entry) Digest() (event.Digest, error) {
 	return event.DigestOf(canonical), nil
 }
 
-// ErrFromFile refuses a change over the API of what the file of models says.
+// ErrFromFile refuses to change an entry of the file of models over the API.
 var ErrFromFile = fault.New(fault.Conflict, "model_from_file", "the file of models sets this; change it there")
 
 // Put decides what adding or changing the entry records: the type of the event and its data, an empty type where it says the same
@@ -173,7 +173,7 @@ func (h Held) Evolve(e event.Event) (Held, error) {
 	return h, nil
 }
 
-// Settings are what a workspace says about its models beside the entries.
+// Settings are a workspace's settings of models beside the entries.
 type Settings struct {
 	Living        int       `json:"models"` // entries in the catalogue
 	Routes        []Route   `json:"routes"`

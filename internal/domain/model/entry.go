@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// TaskClass is what a request is for; routes choose models by it.
+// TaskClass is the purpose of a request; routes choose models by it.
 type TaskClass string
 
 // The task classes that have a meaning of their own. Others may be named freely.

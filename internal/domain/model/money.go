@@ -56,7 +56,7 @@ func (a *Amount) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Price is what a model costs per million tokens. The zero value costs nothing, as a model on one's own machine does.
+// Price is the price of a model per million tokens. The zero value costs nothing, as a model on one's own machine does.
 type Price struct {
 	Input      Amount `json:"input"`
 	Output     Amount `json:"output"`
@@ -72,7 +72,7 @@ func (p Price) Check() error {
 	return nil
 }
 
-// Cost returns what the tokens cost, each kind rounded up to a millionth. It never overflows: more than an Amount holds is the most
+// Cost returns the price of the tokens, each kind rounded up to a millionth. It never overflows: more than an Amount holds is the most
 // that it holds.
 func (p Price) Cost(u Usage) Amount {
 	sum := Amount(0)
@@ -98,7 +98,7 @@ func (p Price) Cost(u Usage) Amount {
 	return sum
 }
 
-// Most returns what a request with so many tokens costs at most, whatever the cache does.
+// Most returns the highest cost of a request with so many tokens, with any use of the cache.
 func (p Price) Most(input, output int) Amount {
 	p.Input = max(p.Input, p.CacheRead, p.CacheWrite)
 	return p.Cost(Usage{Input: input, Output: output})

@@ -6,7 +6,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Prices are what models cost, as people wrote it into the file of prices.
+// Prices are the prices of models in the file of prices.
 type Prices struct {
 	Date     string           `json:"date"`     // the day of the price list, such as 2026-11-28
 	Currency string           `json:"currency"` // for people; all prices and budgets are in it
@@ -41,7 +41,7 @@ func (p Prices) Check() error {
 	return nil
 }
 
-// Reserve returns what a request to an entry could use at most.
+// Reserve returns the most that a request to an entry could use.
 func (p Prices) Reserve(e Entry, r Request) Reserve {
 	input := r.MostTokens()
 	if e.Context > 0 {

@@ -20,7 +20,7 @@ const (
 	Assistant Role = "assistant"
 )
 
-// PartType says what a part of a message is.
+// PartType is the kind of a part of a message.
 type PartType string
 
 // The types of parts.
@@ -52,7 +52,7 @@ type Image struct {
 	Data      []byte `json:"data"`
 }
 
-// Reasoning is what a model thought. Only the dialect that made it can read Opaque. It gets that back
+// Reasoning is a model's reasoning. Only the dialect that made it can read Opaque. It gets that back
 // unchanged, and no other dialect gets it.
 type Reasoning struct {
 	Dialect string `json:"dialect"`
@@ -82,7 +82,7 @@ func (c Call) Input() (json.RawMessage, error) {
 	return json.RawMessage(c.Arguments), nil
 }
 
-// Result is what came of a tool call.
+// Result is the result of a tool call.
 type Result struct {
 	ID     string  `json:"id"` // of the call
 	Text   string  `json:"text,omitempty"`
@@ -90,7 +90,7 @@ type Result struct {
 	Failed bool    `json:"failed,omitempty"` // the text says why
 }
 
-// Message is what one side says in one turn.
+// Message is the message of one side in one turn.
 type Message struct {
 	Role  Role   `json:"role"`
 	Parts []Part `json:"parts"`

@@ -18,7 +18,7 @@ func (a Amount) Plus(b Amount) Amount {
 	return a + b
 }
 
-// Used is the document of what a scope has used.
+// Used is the document of a scope's use.
 type Used struct {
 	Scope    string    `json:"scope"`
 	ID       string    `json:"id,omitempty"`  // of the run, the agent, the room or the model

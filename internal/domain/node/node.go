@@ -1,4 +1,4 @@
-// Package node describes the daemons that work on one log: what each one is, and what happens to one that never comes back.
+// Package node describes the daemons that work on one log, and gives up a daemon that never comes back.
 package node
 
 import (

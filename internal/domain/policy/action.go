@@ -29,7 +29,7 @@ type Action struct {
 	Run       id.Run   `json:"run_id,omitempty"`
 	Step      id.Step  `json:"step_id,omitempty"`
 	Operation string   `json:"operation_id,omitempty"` // of the protocol; unique in its run
-	Subject   string   `json:"subject_id,omitempty"`   // the id of what it is about, where no field above names it
+	Subject   string   `json:"subject_id,omitempty"`   // the id of the action's subject, if no field above names it
 	Fence     uint64   `json:"fence,omitempty"`        // of the claim under which the run is executed
 
 	Path      string       `json:"path,omitempty"`          // relative to the space's files, cleaned, with slashes

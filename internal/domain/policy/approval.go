@@ -71,7 +71,7 @@ type Question struct {
 	What       string   `json:"what"`                  // the action in full, as Render writes it
 	Why        string   `json:"why"`                   // the rule that asks
 	Impact     string   `json:"impact"`                // the effects of the action and whether they can be undone
-	Unsealed   []string `json:"unsealed,omitempty"`    // escaped names of what the approval cannot seal
+	Unsealed   []string `json:"unsealed,omitempty"`    // escaped names of the files that the approval cannot seal
 	Template   string   `json:"template,omitempty"`    // the actions that an approval of scope template would cover, if there is such a scope
 	AgentTitle string   `json:"agent_title,omitempty"` // the title that the requester gave it, escaped
 	AgentWords string   `json:"agent_words,omitempty"` // escaped

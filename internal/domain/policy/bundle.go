@@ -11,7 +11,8 @@ import (
 // MaxBundleBytes is the most Cedar text that one bundle holds; the largest preset has about a tenth of it.
 const MaxBundleBytes = 256 << 10
 
-// Bundle is a policy as a whole: Cedar rules, and the numbers that executors need before they ask. Spaces and runs pin it by its hash.
+// Bundle is a policy as a whole: Cedar rules, and the numbers that services need before they ask the gate. Spaces and runs pin it by its
+// hash.
 type Bundle struct {
 	Name   string       `json:"name"`   // of the preset or the file that it came from
 	Cedar  string       `json:"cedar"`  // policies with the annotations @id, @reason, @suggestion and, to ask, @decision("require_approval")

@@ -77,7 +77,7 @@ type Answer struct {
 	Uses      int         // of a standing approval
 	Standing  id.Standing // the id of the standing approval that the answer makes, if any
 
-	Saw *event.Digest // the action_sha256 of what the person saw; nil where they do not say
+	Saw *event.Digest // the action_sha256 that the person saw; nil if their answer has none
 }
 
 // Decide answers the question and returns the event's data. It does not judge who answers; the gate does.

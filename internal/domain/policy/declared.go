@@ -49,7 +49,7 @@ const (
 	ActionTypeRetiredType  = "action_type.retired"
 )
 
-// Declaration is what a workspace declared about an action type of its own. Each action of that type contains it. So everything that is
+// Declaration is a workspace's declaration of an action type of its own. Each action of that type contains it. So everything that is
 // bound to the action is bound to this version: questions, approvals, standing approvals and permits.
 type Declaration struct {
 	Version     int        `json:"version"` // rises with each change, also over a retirement
@@ -248,7 +248,7 @@ func Outside(actionType string) bool {
 	return k.Outside || !builtIn && Declarable(actionType) == nil
 }
 
-// check refuses what is beyond the bounds and returns the command with everything said.
+// check returns the command with all defaults filled in. It refuses values beyond the bounds.
 func (c Declare) check() (Declare, error) {
 	if err := Declarable(c.Name); err != nil {
 		return c, err

@@ -62,7 +62,7 @@ type Rule struct {
 	Code       string // the annotation @code: a reason code of the bundle's own
 	Reason     string
 	Suggestion string
-	Approvers  int // the annotation @approvers: persons who have to approve what it asks about; 0 means one
+	Approvers  int // the annotation @approvers: number of persons who have to approve; 0 means one
 }
 
 // Verdict is a bundle's result for facts. The zero value denies, and names no rule: nothing matched.

@@ -152,7 +152,7 @@ type Refused struct {
 	Operation string       `json:"operation_id,omitempty"`
 	Decision  Decision     `json:"decision"`
 	Bundle    event.Digest `json:"policy_bundle,omitzero"`
-	Approval  id.Approval  `json:"approval_id,omitempty"`          // the question that is open about it, of what is done outside
+	Approval  id.Approval  `json:"approval_id,omitempty"`          // the open question about an action outside
 	Through   id.Principal `json:"through_principal_id,omitempty"` // the principal who sent it for the acting one
 }
 

@@ -41,7 +41,7 @@ const (
 // MaxRequestBytes is the most that the request of an action outside may have in canonical form; a person has to read it in full.
 const MaxRequestBytes = 32 << 10
 
-// risky describes an action outside that nobody takes back.
+// risky describes an action outside that cannot be undone.
 func risky(typ, title string, cost Cost) Kind {
 	return Kind{
 		Type: typ, SideEffect: Network, Zone: event.HighStakes, PreApproval: true, Title: title, Cost: cost, Outside: true,

@@ -32,10 +32,10 @@ type Kind struct {
 	Zone        event.Zone `json:"zone"`
 	Reversible  bool       `json:"reversible"`
 	Idempotent  bool       `json:"idempotent"`   // may be done again after a crash that hid its outcome
-	PreApproval bool       `json:"pre_approval"` // asks a person whatever the bundle says
+	PreApproval bool       `json:"pre_approval"` // asks a person under every bundle
 	Title       string     `json:"title"`        // a few words for people, the verb first
 
-	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by a principal who asks first
+	Outside    bool     `json:"outside,omitempty"` // a principal does it outside of Agentbox and asks first
 	PostReview bool     `json:"post_review"`       // a person looks at it afterwards
 	Cost       Cost     `json:"cost,omitempty"`
 	Recovery   Recovery `json:"recovery,omitempty"`
@@ -52,6 +52,7 @@ type Kind struct {
 
 	Rules    Rules    `json:"-"` // which rules of a policy permit it; without any it is denied
 	Template Template `json:"-"` // the parts that may vary under a standing approval of scope template
+	Clamp    Clamp    `json:"-"` // the number that the policy's limit bounds
 	Givable  bool     `json:"-"` // a policy can give it to agents and services, although people do it otherwise
 	Impact   string   `json:"-"` // its effects, in sentences, if the side effect does not say them
 }
@@ -81,6 +82,15 @@ const (
 	TemplateRequest Template = "request" // the values of a request, to the same target
 )
 
+// Clamp names the number of an action that a limit of the policy bounds. The gate lowers a larger number to the limit.
+type Clamp string
+
+// The clamps. The zero value is none.
+const (
+	ClampBytes Clamp = "bytes" // MaxBytes, by Limits.FileBytes
+	ClampTime  Clamp = "time"  // TimeoutMS, by Limits.CommandMS; not that of a background run
+)
+
 // record describes an action whose whole effect is its event. Who names those who may do it besides people of the role: "agents",
 // "services".
 func record(typ, title, role string, who ...string) Kind {
@@ -90,7 +100,7 @@ func record(typ, title, role string, who ...string) Kind {
 	}
 }
 
-// unjustified is a kind that asks a person whatever the bundle says, for what is known then stays known.
+// unjustified is a kind that asks a person under every bundle, because a disclosure cannot be undone.
 func unjustified(k Kind) Kind {
 	k.PreApproval = true
 	k.Impact = "Personal data are used for another purpose than they are kept for. This cannot be undone."
@@ -103,7 +113,7 @@ func hosted(k Kind) Kind {
 	return k
 }
 
-// halting is a kind that the kill switch stops although its whole effect here is its event: somebody is about to do what is recorded.
+// halting is a kind that the kill switch stops although its whole effect here is its event: somebody will act on the record.
 func halting(k Kind) Kind {
 	k.Halts = true
 	return k
@@ -133,7 +143,7 @@ const (
 	SpaceUpdate   = "space.update"
 	SpaceDestroy  = "space.destroy"
 	SpaceDiff     = "space.diff"    // compare two snapshots of a space's files
-	SpaceRewind   = "space.rewind"  // make a space's files what they were in a snapshot
+	SpaceRewind   = "space.rewind"  // restore a space's files from a snapshot
 	SpaceFork     = "space.fork"    // make a space whose files begin as a snapshot of another's
 	SpacePolicy   = "space.policy"  // pin another policy to a living space
 	SpacePromote  = "space.promote" // run a space's code in a heavier tier from now on
@@ -150,7 +160,7 @@ const (
 	WorkspaceImport    = "workspace.import" // take a workspace of another installation into this one
 	WorkspaceCreate    = "workspace.create"
 	WorkspaceUpdate    = "workspace.update"  // change how a workspace is called, or how many of its tasks run at the same time
-	WorkspaceArchive   = "workspace.archive" // end what is done in a workspace
+	WorkspaceArchive   = "workspace.archive" // end the work in a workspace
 	WorkspaceUnarchive = "workspace.unarchive"
 
 	NodeRemove = "node.remove" // give up a daemon of the installation that never comes back
@@ -165,7 +175,7 @@ const (
 
 	IncidentOpen  = "incident.open"
 	IncidentRCA   = "incident.rca"   // write down the root cause of an incident
-	IncidentLearn = "incident.learn" // write down what was learned of an incident
+	IncidentLearn = "incident.learn" // record the lessons of an incident
 	IncidentClose = "incident.close"
 
 	LabelSet   = "label.set"
@@ -184,13 +194,13 @@ const (
 	RunFail         = "run.fail"
 	StepCreate      = "step.create"
 	ToolCall        = "tool.call"   // call a tool, which an engine does itself
-	ToolReport      = "tool.report" // say what came of a tool call
+	ToolReport      = "tool.report" // report the outcome of a tool call
 	ArtifactCreate  = "artifact.create"
 	ArtifactStore   = "artifact.store" // keep the content of an artifact
 	EvidenceCollect = "evidence.collect"
 
 	PolicyEvaluate  = "policy.evaluate"  // ask whether something may be done outside
-	ApprovalRequest = "approval.request" // ask a person about what is to be done outside
+	ApprovalRequest = "approval.request" // ask a person about an action outside
 
 	ApprovalDecide = "approval.decide" // answer a question; the question also bounds who may
 	StandingRevoke = "standing.revoke"
@@ -233,7 +243,7 @@ var table = []Kind{
 	},
 	{
 		Type: FileRead, Title: "read a file", SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true,
-		Rules: RulesReads, Template: TemplateFile,
+		Rules: RulesReads, Template: TemplateFile, Clamp: ClampBytes,
 	},
 	{
 		Type: FileList, Title: "list files", SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true,
@@ -249,7 +259,7 @@ var table = []Kind{
 	},
 	{
 		Type: FileEdit, Title: "change a file", SideEffect: Filesystem, Zone: event.Supervised, Reversible: true,
-		Rules: RulesWrites, Template: TemplateContent,
+		Rules: RulesWrites, Template: TemplateContent, Clamp: ClampBytes,
 	},
 	{
 		Type: FileDelete, Title: "delete a file", SideEffect: Filesystem, Zone: event.Supervised,
@@ -257,7 +267,7 @@ var table = []Kind{
 	},
 	{
 		Type: ShellExec, Title: "run a command", SideEffect: Process, Zone: event.Supervised,
-		Rules: RulesCommands, Template: TemplateWords,
+		Rules: RulesCommands, Template: TemplateWords, Clamp: ClampTime,
 	},
 	{
 		Type: SpaceCreate, Title: "make a space", SideEffect: Control, Zone: event.Supervised, Reversible: true, Rules: RulesControl,
@@ -407,7 +417,7 @@ var table = []Kind{
 	anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
 	anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
 
-	// Done outside of Agentbox, by programs that ask before they act, beside ExternalWrite; and what is done with outputs.
+	// Done outside of Agentbox, by programs that ask before they act, beside ExternalWrite; and actions on outputs.
 	risky(EmailSend, "send an e-mail", MediumCost),
 	risky(PaymentExecute, "pay", HighCost),
 	risky(APICallMutating, "change something by an API", HighCost),

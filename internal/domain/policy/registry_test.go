@@ -79,6 +79,10 @@ func TestEveryActionTypeHasACompleteRow(t *testing.T) {
 		if k.Rules == policy.RulesWrites && k.Template == "" || k.Rules == policy.RulesCommands && k.Template != policy.TemplateWords {
 			t.Errorf("%s has the rules %s and the template %q", k.Type, k.Rules, k.Template)
 		}
+		files := k.Rules == policy.RulesReads || k.Rules == policy.RulesWrites
+		if (k.Clamp == policy.ClampTime) != (k.Rules == policy.RulesCommands) || k.Clamp == policy.ClampBytes && !files {
+			t.Errorf("%s has the rules %s, and policy bounds its %q", k.Type, k.Rules, k.Clamp)
+		}
 		if k.Zone == event.Sandbox && k.SideEffect != policy.Pure && k.SideEffect != policy.Read {
 			t.Errorf("%s changes something in the zone %s", k.Type, k.Zone)
 		}

@@ -42,7 +42,7 @@ func Remains(e event.Event) (any, error) {
 	return nil, nil
 }
 
-// bare is a decision without the words that quote what was decided on.
+// bare returns a decision without the words that quote the action.
 func bare(d Decision) Decision {
 	return Decision{Outcome: d.Outcome, ReasonCode: d.ReasonCode, Policies: d.Policies, Bundle: d.Bundle, Shadow: d.Shadow,
 		Approvers: d.Approvers}

@@ -23,8 +23,8 @@ func IsMask(value string) bool {
 }
 
 // Supply returns the permit with the values of the secret variables of a space. Masked is the space's environment with masks, values the
-// same one without. Redeem puts a value where the action has the mask of the same variable. So what runs is what was decided. A mask that
-// is left over refuses the permit: the space has another value now.
+// same one without. Redeem puts a value where the action has the mask of the same variable. So the command that runs is the one that the
+// gate decided about. A remaining mask refuses the permit: the space has another value now.
 func (p Permit) Supply(masked, values map[string]string) Permit {
 	p.supplied = &supplied{masked, values}
 	return p

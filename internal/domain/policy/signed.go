@@ -36,7 +36,7 @@ const (
 	PermitCall = "tool_call"
 )
 
-// How the report of an engine is recorded.
+// The two ways in which the daemon records the report of an engine.
 const (
 	Permitted = "permitted" // a signed permit for it was shown
 	Attested  = "attested"  // nobody but the engine vouches for it

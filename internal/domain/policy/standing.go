@@ -40,7 +40,7 @@ const (
 	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, with any names of files
 )
 
-// Cover says what a standing approval covers: its kind, its scope, and the digest of the equal parts. Nothing in it is a pattern.
+// Cover is the reach of a standing approval: its kind, its scope, and the digest of the equal parts. Nothing in it is a pattern.
 type Cover struct {
 	Kind   CoverKind    `json:"kind"`
 	Scope  Scope        `json:"scope"`
@@ -69,7 +69,7 @@ func (s Standing) Holds(now time.Time) bool {
 	return s.ID != "" && s.RevokedAt.IsZero() && now.Before(s.EndsAt) && s.Used < s.Uses
 }
 
-// CoverOf returns what a standing approval of the action would cover within a scope. Words are those of one simple command with known words
+// CoverOf returns the reach of a standing approval of the action within a scope. Words are those of one simple command with known words
 // that runs nothing else. Without them a command has no cover.
 func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	c := Cover{Scope: scope, Action: a.Type}

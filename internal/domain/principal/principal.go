@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Role says what a person may do in a workspace. Agents and services have none.
+// Role is the role of a person in a workspace, which sets their rights. Agents and services have none.
 type Role string
 
 // The roles, from the mightiest to the least. The owner of a workspace is its overlord.
@@ -43,7 +43,7 @@ func (r Role) Issues(other Role) bool {
 	return false
 }
 
-// System is the daemon itself, as the principal that ends what has expired.
+// System is the daemon itself, as the principal that ends expired things.
 const System id.Principal = "svc_00000000000000000000000000"
 
 // Principal is the document of a principal.
@@ -136,7 +136,7 @@ func IssuerOf(origin event.Origin, role Role) id.Principal {
 	return cmp.Or(origin.By, origin.Principal)
 }
 
-// ErrUnauthenticated refuses a request without a key that opens anything. It says the same whatever was wrong with the key.
+// ErrUnauthenticated refuses a request without a valid key. Its text is the same for every fault of a key.
 var ErrUnauthenticated = fault.New(fault.Denied, "unauthenticated", "this needs a valid API key").
 	With("Send the header Authorization: Bearer KEY. On the daemon's own machine the key lies in owner.key in its data directory.")
 

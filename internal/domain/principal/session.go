@@ -55,7 +55,7 @@ func LoginKey(e event.Event) string {
 	return ""
 }
 
-// Login is the document of how a person logs in. The passphrase is stored nowhere; Verifier is what scrypt makes of it.
+// Login is the document of a person's passphrase. The passphrase is stored nowhere; Verifier is its scrypt hash.
 type Login struct {
 	Principal id.Principal `json:"principal_id"`
 	Workspace id.Workspace `json:"workspace_id"`

@@ -18,7 +18,7 @@ const (
 // Fields are all fields of a context.
 var Fields = []string{FieldPrompt, FieldTools, FieldModels, FieldMemory}
 
-// changed returns the context with what a change sets, and without what is to be inherited again.
+// changed returns the context with the fields that a change sets, and without the fields that it inherits again.
 func (c Context) changed(by Context, inherit []string) Context {
 	c = by.Over(c)
 	if slices.Contains(inherit, FieldPrompt) {

@@ -33,7 +33,7 @@ func Remains(e event.Event) (any, error) {
 	return nil, nil
 }
 
-// emptied is a context of which nothing is left but what was set: an allowlist that was set allows nothing, rather than everything.
+// emptied returns a context whose set fields are empty: a set allowlist then allows nothing, not everything.
 func (c Context) emptied() Context {
 	return Context{Prompt: emptied(c.Prompt), Tools: none(c.Tools), Models: none(c.Models), Memory: emptied(c.Memory)}
 }

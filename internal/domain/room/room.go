@@ -115,6 +115,6 @@ type Message struct {
 	SchemaVersion string           `json:"schema_version,omitempty"`
 	Redacted      event.Withheld   `json:"withheld,omitempty"` // why the content is not there any more
 	Event         id.Event         `json:"event_id"`
-	StreamSeq     uint64           `json:"stream_seq"` // place in the room's stream, by which it is counted as read
+	StreamSeq     uint64           `json:"stream_seq"` // place in the room's stream; read positions count by it
 	CreatedAt     time.Time        `json:"created_at"`
 }

@@ -77,7 +77,7 @@ const (
 	InputResize = "resize" // another size of its terminal
 )
 
-// HashedInput is the least number of bytes of an input whose hash is recorded. The hash of a shorter one would tell what it is.
+// HashedInput is the least number of bytes of an input whose hash is recorded. A shorter input could be guessed from its hash.
 const HashedInput = 16
 
 // Given is the data of run.input_given.

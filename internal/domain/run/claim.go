@@ -139,7 +139,7 @@ func (c *Claim) Opens(token string) bool {
 	return c != nil && subtle.ConstantTimeCompare(hash[:], c.Token[:]) == 1
 }
 
-// MayWrite reports whether something may be recorded of a run by who shows a token, "" for none. Left is what remains of the claim's time.
+// MayWrite returns nil if the sender of a claim token, "" for none, may record something about a run. left is the rest of the claim's time.
 func (r Run) MayWrite(token string, left time.Duration) error {
 	switch {
 	case !r.Engine:

@@ -52,7 +52,7 @@ func (o Outcome) Exact() bool {
 	return o.Result.Gas > 0 && o.Result.Seed != "" && o.Result.Clock != nil
 }
 
-// detailed adds to a difference what else is known of it.
+// detailed adds more details to a difference.
 func (o Outcome) detailed(d *Divergence, got Outcome) *Divergence {
 	if o.Exact() {
 		d.Gas = &Metered{o.Result.Gas, got.Result.Gas}
@@ -63,7 +63,7 @@ func (o Outcome) detailed(d *Divergence, got Outcome) *Divergence {
 	return d
 }
 
-// output returns the first difference in what a command printed.
+// output returns the first difference in the output of a command.
 func (o Outcome) output(got Outcome) *Divergence {
 	if o.Result.Stdout == nil || got.Result.Stdout == nil {
 		return nil // one of them printed nothing because it did not run
@@ -74,7 +74,7 @@ func (o Outcome) output(got Outcome) *Divergence {
 	return o.texts("stderr", deref(o.Result.Stderr), deref(got.Result.Stderr))
 }
 
-// compare looks at what was decided first, then at what happened, then at the texts, and of what is exact at gas and files.
+// compare compares the decision first, then the outcome, then the texts, and for exact runs gas and files.
 func (o Outcome) compare(got Outcome) *Divergence {
 	a, b := o.Result, got.Result
 	for _, f := range []struct{ name, recorded, replayed string }{
@@ -155,7 +155,7 @@ func around(s string, at int) string {
 	return s[from:to]
 }
 
-// exactly is a value that counts only of what is exact.
+// exactly is a value that counts only for exact runs.
 func exactly(o Outcome, value string) string {
 	if !o.Exact() {
 		return ""

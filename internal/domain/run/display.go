@@ -23,7 +23,7 @@ type Display struct {
 	Height   int          `json:"height,omitempty"`
 }
 
-// displaysText names displays by what they hold, without the artifacts, which differ in every run.
+// displaysText describes displays by their content, without the artifacts, which differ in every run.
 func displaysText(all []Display) string {
 	var b strings.Builder
 	for _, d := range all {

@@ -182,7 +182,7 @@ func (r Run) Succeeded() bool {
 	return true
 }
 
-// Unmet returns the operations that did not do what they were asked, or not yet.
+// Unmet returns the operations that have not succeeded.
 func (r Run) Unmet() (unmet []Progress) {
 	for _, p := range r.Operations {
 		if p.State != Done || !p.OK {

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// LoadProjection is the name of the documents of what runs in a workspace. The key of one is the workspace.
+// LoadProjection is the name of the documents of a workspace's running work. The key of one is the workspace.
 const LoadProjection = "run_loads"
 
 // Load lists the runs that are under way in a workspace. A run takes its place when it starts. It gives the place back when it ends, when
@@ -18,13 +18,13 @@ type Load struct {
 	Running []id.Run `json:"running"` // in the order in which they took their places
 }
 
-// LoadEvents are the types of the events that may change what runs in a workspace.
+// LoadEvents are the types of the events that may change a workspace's running work.
 var LoadEvents = []string{EventStarted, EventResumed, EventSuspended, EventReleased, EventCompleted, EventFailed, EventCancelled}
 
 // IsHeartbeat reports whether an event only says that an engine lives. Nothing follows from it.
 func IsHeartbeat(e event.Event) bool { return e.Type == EventRenewed }
 
-// Loads reports whether the event may change what runs in its workspace.
+// Loads reports whether the event may change the running work of its workspace.
 func Loads(e event.Event) bool { return e.Run != "" && slices.Contains(LoadEvents, e.Type) }
 
 // Evolve returns the load after an event. It is pure.

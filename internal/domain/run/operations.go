@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"agentbox/internal/domain/policy"
 )
@@ -16,6 +17,83 @@ const (
 	OpDeleteFile = "deleteFile"
 	OpShell      = "shell"
 )
+
+// Operation is one operation; Type says which of the other fields apply.
+type Operation struct {
+	Type string `json:"type"`
+	ID   string `json:"id,omitempty" doc:"The agent's own name for it, at most 128 bytes; made up where it gave none"`
+
+	Content   string            `json:"content,omitempty"`
+	Path      string            `json:"path,omitempty" doc:"Relative to the space's files"`
+	Encoding  string            `json:"encoding,omitempty" doc:"utf-8 or base64; utf-8 by default"`
+	Overwrite bool              `json:"overwrite,omitempty" doc:"Replace a file that exists"`
+	Edits     []Edit            `json:"edits,omitempty" nullable:"false" doc:"Each replaces the first occurrence of a text, one after the other"`
+	Command   string            `json:"command,omitempty" doc:"At most 4,096 characters, for bash"`
+	Cwd       string            `json:"cwd,omitempty" doc:"The working folder, relative to the space's files"`
+	TimeoutMS *int64            `json:"timeout,omitempty" doc:"Milliseconds, 1,000 to 3,600,000; 30,000 by default, and never more than policy allows"`
+	Env       map[string]string `json:"env,omitempty" doc:"Variables beside those of the space"`
+
+	Stdin bool      `json:"stdin,omitempty" doc:"Of a background run: the command gets input while it runs"`
+	PTY   *Terminal `json:"pty,omitempty" doc:"Of a background run: the command runs in a terminal of this size"`
+	Tag   string    `json:"tag,omitempty" doc:"Of a background run: the caller's own name for it, at most 100 characters"`
+
+	// Context marks an operation that no client sent: the reading of a context file at the start of a run. Its result has no id.
+	Context bool `json:"context,omitempty"`
+
+	// Malformed says why the operation is none; its type is OpMalformed then. Nobody can send it.
+	Malformed string `json:"malformed,omitempty"`
+}
+
+// Edit replaces the first occurrence of one text by another.
+type Edit struct {
+	Old string `json:"oldContent"`
+	New string `json:"newContent"`
+}
+
+// Result is a result event of the protocol; Type says which fields apply. Every operation has exactly one.
+type Result struct {
+	Type        string    `json:"type"`
+	OperationID string    `json:"operationId,omitempty"`
+	Timestamp   time.Time `json:"timestamp"`
+
+	Success      *bool   `json:"success,omitempty" doc:"Whether the operation did what it was asked; absent where its result was redacted"`
+	Path         string  `json:"path,omitempty"`
+	BytesWritten *int64  `json:"bytesWritten,omitempty" doc:"Bytes of the file that was written"`
+	Content      *string `json:"content,omitempty"`
+	Encoding     string  `json:"encoding,omitempty"`
+	Size         *int64  `json:"size,omitempty" doc:"Bytes of the file that was read"`
+	EditsApplied *int    `json:"editsApplied,omitempty"`
+
+	Command    string  `json:"command,omitempty"`
+	ExitCode   *int    `json:"exitCode,omitempty"`
+	Stdout     *string `json:"stdout,omitempty"`
+	Stderr     *string `json:"stderr,omitempty"`
+	DurationMS *int64  `json:"durationMs,omitempty" doc:"Milliseconds that the command took, to its end"`
+	CommitMS   *int64  `json:"commitMs,omitempty" doc:"Milliseconds after its end in which the files that it changed were written; only in tiers that write them then"`
+	TimedOut   *bool   `json:"timedOut,omitempty"`
+	Limit      string  `json:"limit,omitempty" doc:"The bound that ended the command"`
+	Error      string  `json:"error,omitempty"`
+
+	Tier  string     `json:"tier,omitempty" doc:"In which the command ran"`
+	Gas   int64      `json:"gas,omitempty" doc:"What it computed, in units that are the same on every host"`
+	Seed  string     `json:"seed,omitempty" doc:"What decided its chance"`
+	Clock *time.Time `json:"clock,omitempty" doc:"Where its clock began"`
+	Lacks []Lack     `json:"lacks,omitempty" nullable:"false" doc:"What it wanted and the tier has not"`
+
+	Displays []Display `json:"displays,omitempty" nullable:"false" doc:"What it has shown beside its output: artifacts"`
+
+	Engine string `json:"engine,omitempty" doc:"What gas depends on: the versions of what counts it and of the guests"`
+
+	OperationType string           `json:"operationType,omitempty"`
+	ApprovalID    string           `json:"approvalId,omitempty"`
+	Reason        string           `json:"reason,omitempty"`
+	ReasonCode    string           `json:"reasonCode,omitempty"`
+	Suggestion    string           `json:"suggestion,omitempty"`
+	Category      string           `json:"category,omitempty"`
+	Message       string           `json:"message,omitempty"`
+	Omitted       []string         `json:"omitted,omitempty" nullable:"false" doc:"Fields left out of a live frame because they are long, or that could not be kept"`
+	Details       *json.RawMessage `json:"details,omitempty"`
+}
 
 // Change is the part of a space that an operation can change. The zero value makes no statement; readers treat it as ChangesSpace.
 type Change string

@@ -44,38 +44,6 @@ type Message struct {
 	Operations      []Operation `json:"operations"`
 }
 
-// Operation is one operation; Type says which of the other fields apply.
-type Operation struct {
-	Type string `json:"type"`
-	ID   string `json:"id,omitempty" doc:"The agent's own name for it, at most 128 bytes; made up where it gave none"`
-
-	Content   string            `json:"content,omitempty"`
-	Path      string            `json:"path,omitempty" doc:"Relative to the space's files"`
-	Encoding  string            `json:"encoding,omitempty" doc:"utf-8 or base64; utf-8 by default"`
-	Overwrite bool              `json:"overwrite,omitempty" doc:"Replace a file that exists"`
-	Edits     []Edit            `json:"edits,omitempty" nullable:"false" doc:"Each replaces the first occurrence of a text, one after the other"`
-	Command   string            `json:"command,omitempty" doc:"At most 4,096 characters, for bash"`
-	Cwd       string            `json:"cwd,omitempty" doc:"The working folder, relative to the space's files"`
-	TimeoutMS *int64            `json:"timeout,omitempty" doc:"Milliseconds, 1,000 to 3,600,000; 30,000 by default, and never more than policy allows"`
-	Env       map[string]string `json:"env,omitempty" doc:"Variables beside those of the space"`
-
-	Stdin bool      `json:"stdin,omitempty" doc:"Of a background run: the command gets input while it runs"`
-	PTY   *Terminal `json:"pty,omitempty" doc:"Of a background run: the command runs in a terminal of this size"`
-	Tag   string    `json:"tag,omitempty" doc:"Of a background run: the caller's own name for it, at most 100 characters"`
-
-	// Context marks an operation that no client sent: the reading of a context file at the start of a run. Its result has no id.
-	Context bool `json:"context,omitempty"`
-
-	// Malformed says why the operation is none; its type is OpMalformed then. Nobody can send it.
-	Malformed string `json:"malformed,omitempty"`
-}
-
-// Edit replaces the first occurrence of one text by another.
-type Edit struct {
-	Old string `json:"oldContent"`
-	New string `json:"newContent"`
-}
-
 func invalid(format string, args ...any) error {
 	return fault.New(fault.Invalid, "operation_invalid", format, args...)
 }

@@ -38,7 +38,7 @@ type Span struct {
 const (
 	PartWhole   = "run"       // it was begun without a claim
 	PartAttempt = "attempt"   // of an engine, from its claim to the claim's end
-	PartStep    = "step"      // from its record to the last of what was recorded in it
+	PartStep    = "step"      // from its record to the last record in it
 	PartCall    = "tool_call" // from its intent to its result
 )
 
@@ -182,5 +182,5 @@ func engineSpans(r Run, events []event.Event) []Span {
 	return spans
 }
 
-// eventStep is what records a step of an engine's run: see package step.
+// eventStep is the type of the event that records a step of an engine's run: see package step.
 const eventStep = "step.created"

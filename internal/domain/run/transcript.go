@@ -29,7 +29,7 @@ const TranscriptVersion = 2
 // with room for escapes.
 const MaxTranscriptLine = 64 << 20
 
-// MaxTranscriptBytes is the longest transcript that is read: it is held in memory as a whole.
+// MaxTranscriptBytes is the largest transcript that can be read, because memory holds all of it.
 const MaxTranscriptBytes = 256 << 20
 
 // The classes of texts that are removed from a transcript. A removed text leaves its hash and its size, so that a replay can still be
@@ -81,7 +81,7 @@ type Asked struct {
 	Removed   map[string]Removed `json:"removed,omitempty"`
 }
 
-// Outcome is what became of one operation: how it was decided, and its result event.
+// Outcome is the decision about one operation, and its result event.
 type Outcome struct {
 	Index    int                `json:"index"`
 	ID       string             `json:"operation_id"`
@@ -186,7 +186,7 @@ func (t *TranscriptWriter) asked(a Asked) error {
 			a.Removed = map[string]Removed{}
 		}
 		for name := range op.Env {
-			a.Removed["env."+name] = Removed{} // not even its hash: a short secret is found by trying
+			a.Removed["env."+name] = Removed{} // not even its hash, because a short secret can be found by trying
 		}
 		a.Operation.Env = emptied(op.Env)
 	}

@@ -118,7 +118,7 @@ type Instance interface {
 	// Load returns the memory, processes and processor time that the space uses now. It reads a few small files of the host and no file of the
 	// space, so callers may call it often.
 	Load() (Load, error)
-	// Usage returns what the space uses now. It measures the files one by one.
+	// Usage returns the present use of the space. It measures the files one by one.
 	Usage(ctx context.Context) (Usage, error)
 	// Unenforced names the bounds that this host does not enforce, empty unless the space was made with BestEffort.
 	Unenforced() []string
@@ -239,7 +239,7 @@ type Edit struct {
 }
 
 // Files are the files of one space, seen from outside. No path leaves the space's directory: not by `..`, by a symbolic or hard link, by a
-// device, or by a race with the code that runs inside. The permit says what is done; content is checked against its hash.
+// device, or by a race with the code that runs inside. The permit decides the effect. The driver checks content against its hash.
 type Files interface {
 	// Read opens the file of a file.read permit for reading; at most MaxBytes of the action, if set, else a fault file_too_large.
 	Read(ctx context.Context, p policy.Permit) (File, error)

@@ -9,9 +9,9 @@ type Display struct {
 	Type    string // the language's name for the type of the value
 	Media   string // the media type of this form, one of DisplayMedia
 	Data    []byte
-	Rows    int // of a table, all that it has; 0 for what is none
+	Rows    int // of a table; 0 for other forms
 	Columns int
-	Width   int // of a picture in pixels; 0 for what is none
+	Width   int // of a picture in pixels; 0 for other forms
 	Height  int
 }
 

@@ -16,12 +16,12 @@ const (
 	EventExtended  = "space.extended"
 	EventDestroyed = "space.destroyed"
 
-	EventRewindBegun  = "space.rewind_begun"  // its files are about to become what they were
+	EventRewindBegun  = "space.rewind_begun"  // a rewind of its files begins
 	EventRewound      = "space.rewound"       // they have
 	EventRewindFailed = "space.rewind_failed" // they have not
 	EventForked       = "space.forked"        // another space begins with what its files were
 
-	EventPolicy   = "space.policy.changed" // from now on what is done in it is judged under another policy
+	EventPolicy   = "space.policy.changed" // from now on another policy judges the actions in it
 	EventPromoted = "space.promoted"       // from now on its code runs in a heavier tier
 )
 

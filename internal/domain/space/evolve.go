@@ -22,7 +22,7 @@ func Touches(e event.Event) bool {
 	return ok
 }
 
-// activity says what the events of a run make of its space's status.
+// activity returns a space's status after an event of one of its runs.
 var activity = map[string]Status{
 	"run.started": Running, "run.resumed": Running, "run.suspended": Paused,
 	"run.completed": Ready, "run.failed": Ready, "run.cancelled": Ready,

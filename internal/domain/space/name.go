@@ -27,7 +27,7 @@ var (
 			"direction of text; it does not look like an identifier, and is neither . nor ..", MaxName)
 )
 
-// identifierForm is what the identifiers of this program look like, in any case of their letters.
+// identifierForm matches the identifiers of this program, in any case of their letters.
 var identifierForm = regexp.MustCompile(`(?i)^(spc_.*|[a-z]{1,10}_[0-9a-z]{26})$`)
 
 // CheckName refuses a text that cannot be the name of a space: a name is a line of text that nobody takes for an identifier, and that
@@ -40,7 +40,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// NameKey is what is the same for two names that are one: letters with marks are composed in more than one way, and look the same.
+// NameKey returns the same key for names that look the same, because letters with marks can be composed in more than one way.
 func NameKey(name string) string { return norm.NFC.String(name) }
 
 // misleads reports whether a character makes a text look like another one, or like several lines. Characters that show nothing do (Cf);

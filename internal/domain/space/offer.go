@@ -140,7 +140,7 @@ func NoProgram(n Need) *fault.Error {
 		With(bringIn)
 }
 
-// Advice says what to do about what a command wanted and its tier lacks; "" for nothing.
+// Advice tells the requester how to run a command whose tier lacks something; "" if there is no advice.
 func (all Offers) Advice(tier string, lacks []Lack) string {
 	var gone, away []string
 	has := map[string][]string{}

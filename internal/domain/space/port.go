@@ -46,7 +46,7 @@ type PortOpened struct {
 	Hash      event.Digest `json:"action_sha256"`
 }
 
-// PortClosed is the data of space.port.closed. It counts what came through.
+// PortClosed is the data of space.port.closed. It counts requests and bytes.
 type PortClosed struct {
 	Space    id.Space    `json:"space_id"`
 	Exposure id.Exposure `json:"exposure_id"`

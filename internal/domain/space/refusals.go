@@ -35,7 +35,7 @@ var (
 	ErrFolderTooLarge = fault.New(fault.Exhausted, "folder_too_large", "the folder holds too many entries")
 	// ErrArchiveTooLarge refuses an archive with too many entries or bytes, or that unpacks to far more than it is.
 	ErrArchiveTooLarge = fault.New(fault.Exhausted, "archive_too_large", "the archive is too large")
-	// ErrArchiveInvalid refuses an archive that cannot be read or holds what does not belong into a space.
+	// ErrArchiveInvalid refuses an archive that cannot be read, or that holds entries which do not belong into a space.
 	ErrArchiveInvalid = fault.New(fault.Invalid, "archive_invalid", "the archive cannot be taken")
 	// ErrEditNotFound means that the text which an edit replaces is not in the file.
 	ErrEditNotFound = fault.New(fault.Conflict, "edit_not_found", "the text to replace is not in the file")

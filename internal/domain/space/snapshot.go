@@ -102,7 +102,8 @@ type Bearing struct {
 	Files map[event.Digest]string
 }
 
-// History holds the snapshots of one space's files. No code may run in the space while it is used, unless Distrust was called before.
+// History holds the snapshots of one space's files. No code may run in the space during a call, unless the caller has called Distrust
+// before.
 type History interface {
 	// Disturb says that code is about to run in the space, so that the next snapshot checks every file. Without it, the next snapshot checks
 	// only files that were written through Files or rewound.
@@ -138,9 +139,9 @@ type History interface {
 	Rewind(ctx context.Context, p policy.Permit) (from, to Snapshot, err error)
 }
 
-// HeldSnapshot says what came out of reading a snapshot and holding it against its hash.
+// HeldSnapshot is the result of reading a snapshot and comparing it with its hash.
 type HeldSnapshot struct {
-	Read      int64  // bytes of what was read
+	Read      int64  // bytes read
 	Contents  int    // folders and files that were read and are whole
 	Sealed    int    // that cannot be opened, for their keys are not here
 	Forgotten int    // that were redacted

@@ -29,14 +29,14 @@ const WatchPoll = time.Second
 type WatchEvent struct {
 	Kind       string // created, changed, removed or renamed
 	Path       string // relative to the space's files, with slashes
-	From       string // the earlier path, of what was renamed
+	From       string // of a renamed entry, its earlier path
 	Type       string // file, directory, symlink or other
-	Size       int64  // of a file, in bytes; 0 of what was removed
+	Size       int64  // of a file, in bytes; 0 for a removed one
 	Attributes bool   // of a change: only the permissions are others
 }
 
-// Without returns what is left of an event for somebody who must not hear of some paths: a rename from or to such a path is the creation or
-// the removal of the other one. It returns false where nothing is left.
+// Without returns an event without some paths that the reader may not see: a rename from or to such a path is the creation or the removal
+// of the other one. It returns false if nothing is left.
 func (e WatchEvent) Without(hidden func(path string) bool) (WatchEvent, bool) {
 	switch from := e.From != "" && hidden(e.From); {
 	case hidden(e.Path) && (e.From == "" || from):

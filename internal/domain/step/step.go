@@ -62,7 +62,7 @@ const (
 	Running   Status = "running"
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
-	Unknown   Status = "unknown" // its run ended before anybody said what came of it
+	Unknown   Status = "unknown" // its run ended before anybody reported an outcome
 )
 
 // Call is the document of a tool call.
@@ -108,7 +108,7 @@ type Artifact struct {
 	Fence     uint64          `json:"fence,omitempty"`
 	Operation string          `json:"operation_id,omitempty"` // that has shown it, of a run in a space
 	Path      string          `json:"path,omitempty"`         // of a file of a space that the run kept when it ended
-	As        string          `json:"recorded_as"`            // policy.Permitted of what the daemon itself has kept, else policy.Attested
+	As        string          `json:"recorded_as"`            // policy.Permitted if the daemon's own log has the decision, else policy.Attested
 	CreatedBy id.Principal    `json:"created_by"`
 	CreatedAt time.Time       `json:"created_at"`
 	Redacted  bool            `json:"redacted,omitempty"`

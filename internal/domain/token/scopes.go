@@ -45,7 +45,7 @@ func (s Scopes) lists() []list {
 	}
 }
 
-// kinds are what the lists are called, in the same order.
+// kinds are the names of the lists, in the same order.
 var kinds = [...]string{"rooms", "tools", "egress_domains", "action_types", "data_access.read", "data_access.write"}
 
 type list struct {
@@ -93,12 +93,12 @@ func (s Scopes) Within(parent Scopes) Scopes {
 	mine, theirs := s.lists(), parent.lists()
 	met := make([][]string, len(mine))
 	for n, l := range mine {
-		met[n] = meet(l.entries, theirs[n].entries, l.covers)
+		met[n] = intersect(l.entries, theirs[n].entries, l.covers)
 	}
 	return Scopes{Rooms: met[0], Tools: met[1], Domains: met[2], Actions: met[3], Data: Data{Read: met[4], Write: met[5]}}
 }
 
-func meet(a, b []string, covers func(entry, other string) bool) []string {
+func intersect(a, b []string, covers func(entry, other string) bool) []string {
 	var met []string
 	for _, x := range a {
 		for _, y := range b {
@@ -134,12 +134,12 @@ func permits(l list, what string) bool {
 // Use is one intended use of a token. An empty field is not checked, except for the room.
 type Use struct {
 	Action   string   // the type of an action; "" for what only shows something
-	Room     id.Room  // in which it is done; "" for what belongs to the whole workspace
+	Room     id.Room  // "" for things of the whole workspace
 	Anywhere bool     // it belongs to no room by its nature, so that rooms do not bound it
 	Tool     string   // that is called
 	Domain   string   // of the host that is reached
-	Reads    []string // names of what is read, as Data has them; one of them has to be permitted
-	Writes   []string // names of what is written
+	Reads    []string // names of data that the action reads, as Data has them; one of them has to be permitted
+	Writes   []string // names of data that the action writes
 	NoTool   bool     // a tool is called whose name is not said
 	NoDomain bool     // a host is reached whose name is not said
 }

@@ -1,5 +1,4 @@
-// Package tool defines what a model may call: a tool's name, its schema and its side effect, and the text in which it learns what came of
-// a call.
+// Package tool defines the tools that a model may call: name, schema and side effect, and the text of a result.
 package tool
 
 import (
@@ -142,15 +141,15 @@ func line(text string) string {
 	return strings.Join(strings.FieldsFunc(text, breaks), " ")
 }
 
-// Result is what came of a call.
+// Result is the result of a call.
 type Result struct {
 	OK      bool     `json:"ok"`
 	Text    string   `json:"text"`              // for the model
 	Refusal *Refusal `json:"refusal,omitempty"` // of a call that was not made
 }
 
-// Excerpt shortens a long text to about so many characters: its beginning, its end, and between them a line that says what is left out
-// and how it is read. A text that fits is returned whole, and false.
+// Excerpt shortens a text to about a number of characters: its beginning, its end, and between them a line that says how much is missing
+// and how to read it. It returns a short text unchanged, and false.
 func Excerpt(text string, limit int, read string) (string, bool) {
 	runes := []rune(text)
 	if len(runes) <= limit {

@@ -25,7 +25,7 @@ var (
 	// ErrURL refuses an address that is none.
 	ErrURL = fault.New(fault.Invalid, "invalid_url", "the address is not one of http or https, without a user, whose host is a name or an "+
 		"IPv4 address, of at most %d bytes", MaxURL)
-	// ErrMethod refuses what is not GET or HEAD.
+	// ErrMethod refuses every method except GET and HEAD.
 	ErrMethod = fault.New(fault.Invalid, "invalid_method", "the method is GET or HEAD")
 	// ErrPrivate means that the host has an address that is not public.
 	ErrPrivate = fault.New(fault.Denied, "address_not_public", "the host has an address of a private network or of this machine").
@@ -38,7 +38,7 @@ var (
 	ErrRedirects = fault.New(fault.Conflict, "too_many_redirects", "the address redirects more than %d times", MaxRedirects)
 )
 
-// Request is one request, without what follows from it.
+// Request is one request, without redirects.
 type Request struct {
 	URL     string // as Clean returns it
 	Method  string // GET or HEAD

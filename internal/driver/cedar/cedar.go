@@ -37,7 +37,7 @@ type compiled struct {
 	rest     *chapter            // for every other action
 }
 
-// chapter is what of a bundle is evaluated for an action: all but the policies that are bound to another one, in the order of the text.
+// chapter holds the policies of a bundle that matter for an action: all but those bound to another action, in the order of the text.
 type chapter struct {
 	policies []*cedar.Policy
 	ids      []cedar.PolicyID

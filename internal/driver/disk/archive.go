@@ -63,7 +63,7 @@ func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer, may f
 	return nil
 }
 
-// zipper is an archive while it is made.
+// zipper is an unfinished archive.
 type zipper struct {
 	ctx     context.Context
 	folder  string

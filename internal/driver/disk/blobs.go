@@ -31,7 +31,7 @@ type Blobs struct {
 	keys    vault.Keys
 	entropy io.Reader
 	holds   blob.Holds
-	staging string // folder of what is being stored
+	staging string // folder of content that is being stored
 	shared  bool   // other daemons store content there too
 }
 
@@ -50,8 +50,8 @@ func OpenBlobs(ctx context.Context, dir string, keys vault.Keys, entropy io.Read
 	return openBlobs(ctx, &Blobs{dir: dir, keys: keys, entropy: entropy, staging: filepath.Join(dir, stagingFolder)})
 }
 
-// OpenSharedBlobs is OpenBlobs for a folder that several daemons have open, each under a name of its own. What one of them has just put
-// is left alone by the sweeps of another.
+// OpenSharedBlobs is OpenBlobs for a folder that several daemons have open, each under a name of its own. The sweep of one daemon keeps
+// content that another has just stored.
 func OpenSharedBlobs(ctx context.Context, dir, name string, keys vault.Keys, entropy io.Reader) (*Blobs, error) {
 	return openBlobs(ctx, &Blobs{dir: dir, keys: keys, entropy: entropy, staging: filepath.Join(dir, stagingFolder+"-"+name), shared: true})
 }

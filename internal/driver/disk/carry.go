@@ -44,14 +44,14 @@ func (f *Files) carryAside(ctx context.Context, from string) (int, error) {
 	defer staging.Close()
 	c := carrier{f: f, aside: f.aside(rules.Withhold), to: to, staging: staging, done: map[string]bool{}}
 	for range attempts {
-		if err = beneath.WalkAll(ctx, source, ".", beneath.MaxDepth, carried, c.carry(ctx)); err == nil || !beneath.Vanished(err) {
+		if err = beneath.WalkAll(ctx, source, ".", beneath.MaxDepth, carried, c.copying(ctx)); err == nil || !beneath.Vanished(err) {
 			break
 		}
 	}
 	return c.files, beneath.Refusal(err, ".")
 }
 
-// carrier copies what is withheld in one space to a fork of it.
+// carrier copies the withheld files of one space to a fork of it.
 type carrier struct {
 	f, aside    *Files // of the fork
 	to, staging *beneath.Folder
@@ -59,8 +59,8 @@ type carrier struct {
 	files       int
 }
 
-// carry is the visit that copies an entry.
-func (c *carrier) carry(ctx context.Context) beneath.Visit {
+// copying is the visit that copies an entry.
+func (c *carrier) copying(ctx context.Context) beneath.Visit {
 	return func(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
 		if c.done[rel] {
 			return nil

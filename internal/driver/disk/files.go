@@ -24,7 +24,7 @@ import (
 type Files struct {
 	space   id.Space
 	at      *place // nothing in the way to it is under the space's control
-	uid     int    // owner of what is made; 0 leaves it to the daemon's user
+	uid     int    // owner of new files; 0 for the daemon's user
 	limits  space.Limits
 	entropy io.Reader
 
@@ -34,8 +34,8 @@ type Files struct {
 	past *snapshots.Past // nil of withheld files, which no snapshot holds
 	tree sync.RWMutex    // held for reading while something changes, for writing while a snapshot is made or returned to
 
-	mu      sync.Mutex    // guards what follows
-	used    beneath.Usage // as last measured, and what was written since
+	mu      sync.Mutex    // guards the fields below
+	used    beneath.Usage // the last measured size, and the bytes written since
 	known   bool          // used was measured
 	stale   int64         // writes since then
 	fresh   int64         // bytes of those writes
@@ -62,7 +62,7 @@ func (f *Files) Read(ctx context.Context, p policy.Permit) (space.File, error) {
 
 // Delete removes the file or symbolic link of a file.delete permit, durably.
 func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
-	if err := f.at.stay(); err != nil {
+	if err := f.at.enter(); err != nil {
 		return err
 	}
 	defer f.at.leave()
@@ -115,7 +115,7 @@ func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy
 	if kind == policy.FileList || kind == policy.FileArchive {
 		clean = space.CleanPath
 	}
-	// Only the clean form is taken: what was decided on, shown and recorded is what is touched.
+	// The path must be in its clean form, so that the daemon touches the file that it decided on, showed and recorded.
 	if path, err := clean(a.Path); err != nil {
 		return policy.Action{}, nil, err
 	} else if path != a.Path {
@@ -144,7 +144,7 @@ func (f *Files) touch(folder string) {
 	}
 }
 
-// entryOf describes a file by what the kernel says about it.
+// entryOf describes a file from the kernel's description.
 func (f *Files) entryOf(path string, st beneath.Stat) space.Entry {
 	e := space.Entry{
 		Withheld: f.withheld != nil,

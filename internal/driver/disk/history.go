@@ -19,8 +19,8 @@ import (
 // MaxDifferences is the largest number of entries in one comparison, whatever limit the caller sets.
 const MaxDifferences = 10_000
 
-// History is what the files of one space were. Its writers wait for it: no file changes from outside while a snapshot is made or returned
-// to.
+// History holds the snapshots of one space's files. The daemon's writers wait for it: they change no file while it makes a snapshot or
+// returns to one.
 type History struct {
 	store *Spaces
 	space id.Space
@@ -56,7 +56,7 @@ func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.
 	s.mu.Lock()
 	parent := s.pasts[from.Space]
 	s.mu.Unlock()
-	if parent == nil { // its owner and bound do not matter: nothing is made in it
+	if parent == nil { // its owner and its bound do not matter, because nothing is made in it
 		return space.Sown{}, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "the space %s has no snapshots on this host", from.Space)
 	}
 	files, err := s.files(made, uid, limits)
@@ -80,7 +80,7 @@ func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.
 	return space.Sown{Files: int(kept.Files), Withheld: held}, err
 }
 
-// withholdInFork keeps from the code of a fork what is kept from that of the other space, and what its own policy withholds beyond that.
+// withholdInFork withholds from the code of a fork the withheld files of the other space, and those that its own policy withholds besides.
 func (s *Spaces) withholdInFork(ctx context.Context, files *Files, from space.Seed) (int, error) {
 	home, err := s.home(from.Space)
 	if err != nil {
@@ -197,7 +197,7 @@ func (h *History) Archive(ctx context.Context, p policy.Permit, w io.Writer, may
 	return h.past.Archive(ctx, a.Content, w, a.MaxBytes, may)
 }
 
-// Rewind makes the files what they were in the snapshot of a space.rewind permit.
+// Rewind returns the files to the snapshot of a space.rewind permit.
 func (h *History) Rewind(ctx context.Context, p policy.Permit) (space.Snapshot, space.Snapshot, error) {
 	a, err := h.redeem(p, policy.SpaceRewind)
 	if err != nil {

@@ -20,7 +20,7 @@ type place struct {
 
 	still sync.RWMutex // held for reading while something is changed from outside, for writing while the files move or are given up
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	mount *os.File   // nil where there is none
 	gone  bool       // the space was removed
 
@@ -36,7 +36,7 @@ func (p *place) path(name string) string {
 	return p.at(name)
 }
 
-// at is path for who holds the lock.
+// at is path for a caller that holds the lock.
 func (p *place) at(name string) string {
 	if p.mount == nil || isWithheld(name) {
 		return filepath.Join(p.home, name)
@@ -63,7 +63,7 @@ func (p *place) open(name string) (*beneath.Folder, error) {
 	return beneath.Root(p.at(name))
 }
 
-// top gives the folder of the files the mode that it has in a new space, which is none of what a snapshot keeps.
+// top gives the folder of the files the mode that it has in a new space. A snapshot does not keep that mode.
 func (p *place) top() error {
 	dir, err := p.open(filesFolder)
 	if err != nil {
@@ -77,8 +77,8 @@ func (p *place) top() error {
 	return beneath.Refusal(beneath.Fchmod(dir, beneath.FolderMode), ".")
 }
 
-// stay keeps the files where they are until leave is called, which it must be unless there is an error.
-func (p *place) stay() error {
+// enter keeps the files where they are until leave is called, which it must be unless there is an error.
+func (p *place) enter() error {
 	p.still.RLock()
 	p.mu.Lock()
 	gone := p.gone
@@ -90,7 +90,7 @@ func (p *place) stay() error {
 	return nil
 }
 
-// leave ends a stay.
+// leave ends the use that enter began.
 func (p *place) leave() {
 	p.still.RUnlock()
 	p.retire()

@@ -57,7 +57,7 @@ func (f *Files) forget() {
 	f.known = false
 }
 
-// measure returns what the files of the space occupy, with those that are withheld.
+// measure returns the usage of the space's files, with the withheld ones.
 func (f *Files) measure(ctx context.Context) (beneath.Usage, error) {
 	used, err := beneath.Measure(ctx, f.at.path(filesFolder))
 	if err != nil {

@@ -64,7 +64,7 @@ func (s *Spaces) shares() bool {
 const probeFolder = ".probe-"
 
 // Sharing tries whether spaces whose folders lie in dir, or would, can share files there, in a folder that it makes and removes. The
-// error says what is missing.
+// error names the missing part.
 func Sharing(dir string) error {
 	for {
 		probe, err := os.MkdirTemp(dir, probeFolder)
@@ -133,7 +133,7 @@ func (s *Spaces) mount(home string, over overlay.Below) (*os.File, error) {
 	return mount, nil
 }
 
-// below returns what a space lies over; false where its files are its own.
+// below returns the tree that a space lies over; false where its files are its own.
 func (s *Spaces) below(sp id.Space) (overlay.Below, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *Spaces) place(sp id.Space, home string) (*place, error) {
 	return p, nil
 }
 
-// leave takes a space out of what is known of spaces. It returns the tree that it lay over, and whether it was the last one.
+// leave removes a space from the records of shared files. It returns the tree that it lay over, and whether it was the last one.
 func (s *Spaces) leave(sp id.Space) (tree id.Space, last bool) {
 	s.mu.Lock()
 	p, past := s.places[sp], s.pasts[sp]
@@ -222,7 +222,7 @@ func (s *Spaces) Close() error {
 	return nil
 }
 
-// tree returns what is in a frozen tree.
+// tree returns the content of a frozen tree.
 func (s *Spaces) tree(ctx context.Context, name id.Space) (*snapshots.Tree, error) {
 	s.mu.Lock()
 	known := s.trees[name]

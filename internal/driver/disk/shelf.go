@@ -22,7 +22,7 @@ type Shelves struct {
 // LookAtSnapshots returns the snapshots of the spaces in a folder for reading, beside a daemon or without one. It changes nothing there.
 func LookAtSnapshots(dir string, keys vault.Keys) *Shelves { return &Shelves{dir: dir, keys: keys} }
 
-// Shelf returns what a space keeps of its files. A space whose folders are not there is a fault space_files_missing.
+// Shelf returns the kept files of a space. A space whose folders are not there is a fault space_files_missing.
 func (s *Shelves) Shelf(ctx context.Context, sp id.Space) (space.Shelf, error) {
 	if _, err := id.Parse[id.Space](string(sp)); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "invalid_id", "that is not a space")

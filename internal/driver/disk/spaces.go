@@ -22,15 +22,15 @@ import (
 
 // The folders of one space.
 const (
-	filesFolder   = overlay.Files   // what the space sees, owned by its user
-	stagingFolder = overlay.Staging // what is about to become one of its files; on the same file system, out of its sight
+	filesFolder   = overlay.Files   // the files that the space sees, owned by its user
+	stagingFolder = overlay.Staging // files that are being written for it; on the same file system, out of its sight
 	keptFolder    = "snapshots"     // what its files were
-	trashFolder   = ".trash"        // of all spaces: what is being removed
+	trashFolder   = ".trash"        // of all spaces: folders that are being removed
 	frozenFolder  = overlay.Frozen
 )
 
-// Spaces are the folders of all spaces of a daemon: `<dir>/<space>/files` and beside it what the space does not see. The folder itself is
-// closed to every user but the daemon's.
+// Spaces are the folders of all spaces of a daemon. Code of a space sees `<dir>/<space>/files` and nothing beside it. Only the daemon's
+// user may enter the folder.
 type Spaces struct {
 	dir     string
 	keys    vault.Keys
@@ -39,7 +39,7 @@ type Spaces struct {
 
 	shared sync.RWMutex // held for reading while a space is laid over a frozen tree, for writing while something is taken out of one
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	open   map[id.Space]*Files
 	pasts  map[id.Space]*snapshots.Past
 	places map[id.Space]*place
@@ -90,8 +90,8 @@ func OpenSpaces(ctx context.Context, dir string, keys vault.Keys, entropy io.Rea
 	return s, beneath.Empty(ctx, filepath.Join(dir, trashFolder), entropy)
 }
 
-// Create makes the folders of a space.create or space.fork permit's space, durably, and fills the files from the seed: what the permit
-// names, a folder or a space as its target and an archive or a snapshot by its hash, and nothing else. All of it belongs to uid (0: the
+// Create makes the folders of a space.create or space.fork permit's space, durably, and fills the files from the seed. The permit names the
+// seed: a folder or a space is its target, and an archive or a snapshot has its hash. All of it belongs to uid (0: the
 // daemon's user). A space that has folders already is a fault space_exists.
 func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, from space.Seed) (space.Sown, error) {
 	if err := ctx.Err(); err != nil {

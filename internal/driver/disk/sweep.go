@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/kernel/blob"
 )
 
-// Forget implements blob.Store. The keys go first: what a crash leaves of the files cannot be read.
+// Forget implements blob.Store. The keys go first: after a crash nobody can read the remaining files.
 func (b *Blobs) Forget(ctx context.Context, contents ...event.Digest) error {
 	if err := seal.Forget(b.keys, contents...); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (b *Blobs) Sweep(ctx context.Context, p policy.Permit, mark blob.Mark) (con
 	return b.sweep(ctx, mark, os.Remove)
 }
 
-// sweep looks at what is there first and asks what is named then: what gets its name in between is not among what it found.
+// sweep first lists the stored contents and then asks for the named ones. So it does not touch content that gets its name in between.
 func (b *Blobs) sweep(ctx context.Context, mark blob.Mark, remove func(path string) error) (content.Freed, error) {
 	free, end := b.holds.Sweep()
 	defer end()

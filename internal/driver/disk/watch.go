@@ -14,7 +14,7 @@ import (
 
 var _ space.Watch = (*watched)(nil)
 
-// Watch implements space.Files. It tells nothing of what is withheld: of the files that lie aside, and of paths that a sweep moved there.
+// Watch implements space.Files. It reports nothing about withheld files: neither files aside, nor paths that a sweep moved there.
 func (f *Files) Watch(ctx context.Context, p policy.Permit, recursive bool) (space.Watch, error) {
 	a, root, err := f.begin(ctx, p, policy.FileList)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 	withheldRules   = "rules.json"
 )
 
-// heldRules is what the disk remembers of the policy under which files are withheld.
+// heldRules is the disk's record of the policy under which files are withheld.
 type heldRules struct {
 	policy.Withhold
 	Suspect  []event.Digest `json:"suspect_snapshots,omitempty"` // they may hold files that a later policy withholds
@@ -66,7 +66,7 @@ func (f *Files) folders() (files, staging string) {
 	return filesFolder, stagingFolder
 }
 
-// method is what the Method of an action on these files says.
+// method is the Method of an action on these files.
 func (f *Files) method() string {
 	if f.withheld != nil {
 		return space.MethodWithheld
@@ -162,7 +162,7 @@ func readRules(home string) (r heldRules, err error) {
 	return r, nil
 }
 
-// refusal is beneath.Refusal for who asked for a file that code would see. Of one that is not there but is withheld it says so.
+// refusal is beneath.Refusal for a request for a file that code would see. It says so if the file is withheld.
 func (f *Files) refusal(err error, p string) error {
 	if f.withheld != nil || !errors.Is(err, syscall.ENOENT) && !errors.Is(err, space.ErrFileNotFound) {
 		return beneath.Refusal(err, p)
@@ -212,7 +212,7 @@ func (f *Files) sweepUnder(ctx context.Context, w policy.Withhold, kept []space.
 		if rules.IsZero() {
 			return space.Swept{}, nil
 		}
-		rules.Withhold = w // what is aside stays there
+		rules.Withhold = w // withheld files stay aside
 		return space.Swept{}, writeRules(home, rules)
 	}
 	rules.Withhold, rules.Sweeping, rules.Contexts = w, true, other || rules.Contexts
@@ -239,7 +239,7 @@ func (f *Files) sweepUnder(ctx context.Context, w policy.Withhold, kept []space.
 	return f.move(ctx, rules, found)
 }
 
-// sweep moves what the rules withhold from the view to the withheld files, and says that this is done. No code runs meanwhile.
+// sweep moves the files that the rules withhold out of the view, and records that this is done. No code runs meanwhile.
 func (f *Files) sweep(ctx context.Context, rules heldRules) (space.Swept, error) {
 	ctx = context.WithoutCancel(ctx)
 	found, err := f.matching(ctx, rules)
@@ -411,7 +411,7 @@ func (f *Files) moveEntry(ctx context.Context, view, to, staging *beneath.Folder
 			return failed
 		}
 		err = beneath.Unlink(from, name)
-	default: // what a link leads to is judged by its own name
+	default: // the target of a link is judged by its own name
 		err = beneath.Unlink(from, name)
 	}
 	if err != nil || !last {

@@ -21,7 +21,7 @@ import (
 const (
 	// MaxEditBytes is the largest file that is edited, before and after, where the action names no smaller bound.
 	MaxEditBytes = 100 << 20
-	// attempts is how often something is tried again that code in the space keeps changing under our hands.
+	// attempts is how often an operation is repeated while code in the space keeps changing the file.
 	attempts = 8
 )
 
@@ -29,7 +29,7 @@ const (
 // checked against the size and the hash that were decided on, made durable, and takes its name in one step. A file that is replaced
 // leaves its executable bits to the new one, unless the permit says which mode that has.
 func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (space.Entry, error) {
-	if err := f.at.stay(); err != nil {
+	if err := f.at.enter(); err != nil {
 		return space.Entry{}, err
 	}
 	defer f.at.leave()
@@ -74,10 +74,10 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 	return f.place(ctx, root, s, a.Path, a.Overwrite)
 }
 
-// Edit applies the edits of a file.edit permit. A file that code in the space changes at the same moment is read again; one that it
-// keeps changing is a fault file_changed. The permission bits stay.
+// Edit applies the edits of a file.edit permit. If code in the space changes the file at the same moment, Edit reads it again. It returns
+// file_changed if that does not stop. The permission bits stay.
 func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (space.Entry, error) {
-	if err := f.at.stay(); err != nil {
+	if err := f.at.enter(); err != nil {
 		return space.Entry{}, err
 	}
 	defer f.at.leave()
@@ -187,7 +187,7 @@ type staged struct {
 	dir    *beneath.Folder
 	file   *os.File
 	name   string        // in dir; empty once it has been moved away
-	expect *beneath.Stat // what it must replace, if that matters
+	expect *beneath.Stat // the file that it must replace, if that matters
 }
 
 // discard closes the file and, unless it was placed, removes it. If that fails, the next start of the daemon removes it.
@@ -278,7 +278,7 @@ func (f *Files) placeOnce(root *beneath.Folder, s *staged, p string, overwrite b
 	return beneath.SyncDir(dir)
 }
 
-// makeFolders opens the folder p below root and makes what is missing of it.
+// makeFolders opens the folder p below root and makes the missing parts of its path.
 func (f *Files) makeFolders(root, staging *beneath.Folder, p string) (*beneath.Folder, error) {
 	dir, err := beneath.Dir(root, p)
 	if !errors.Is(err, syscall.ENOENT) {

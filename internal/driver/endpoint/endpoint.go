@@ -25,7 +25,7 @@ const (
 	MaxEventBytes  = 4 << 20   // one event of a stream
 	MaxAnswerBytes = 32 << 20  // one answer, with everything around it
 	maxErrorBytes  = 64 << 10  // the body of an error
-	maxDrain       = 256 << 10 // what is read after the end, so that the connection can be used again
+	maxDrain       = 256 << 10 // read after the end, so that the connection can be used again
 	drainTime      = 2 * time.Second
 	connectTime    = 20 * time.Second
 	maxQuote       = 200 // bytes of the endpoint's own words in a failure
@@ -85,11 +85,11 @@ type Request struct {
 	URL    string
 	Header map[string]string // beside those of JSON and of a stream
 	Body   []byte
-	// Refine corrects a failure that was read off the status by what the body says. It may be nil.
+	// Refine corrects a failure of a status by reading the body. It may be nil.
 	Refine func(f *model.Failure, status int, header http.Header, body []byte)
 }
 
-// errIdle and errTotal are why an answer is given up.
+// errIdle and errTotal are the reasons for ending an answer.
 var (
 	errIdle  = errors.New("the endpoint sent nothing for too long")
 	errTotal = errors.New("the answer took too long")
@@ -161,7 +161,7 @@ func (c *Client) Stream(ctx context.Context, q Request, each func(Event) (done b
 	}
 }
 
-// drain reads what follows the end of an answer, for a bounded time.
+// drain reads on after the end of an answer, for a bounded time.
 func drain(body io.ReadCloser, cancel context.CancelCauseFunc) {
 	timer := time.AfterFunc(drainTime, func() { cancel(nil) })
 	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxDrain))

@@ -62,7 +62,7 @@ func (c *Client) Fetch(ctx context.Context, permit policy.Permit, r web.Request)
 	}
 	request.Header.Set("User-Agent", c.agent)
 	request.Header.Set("Accept", "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.8,*/*;q=0.1")
-	line := &http.Transport{ // of this request alone: no connection is shared, and nothing is taken from the environment
+	line := &http.Transport{ // for this request alone: it shares no connection and reads no environment
 		DialContext: func(ctx context.Context, _, endpoint string) (net.Conn, error) {
 			return c.dial(ctx, endpoint, a.Type == policy.HTTPPrivate)
 		},

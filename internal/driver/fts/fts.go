@@ -94,7 +94,7 @@ func (i *Index) open() error {
 	if err := fts5.Register(i.conn); err != nil {
 		return fmt.Errorf("open the index: %w", err)
 	}
-	// Nobody else has the file, so that what the write-ahead log is found by lies in memory. secure_delete overwrites what is removed.
+	// Nobody else has the file, so the index of the write-ahead log is in memory. secure_delete overwrites removed data.
 	if err := i.conn.Exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ` +
 		`ON; PRAGMA temp_store = MEMORY`); err != nil {
 		return fmt.Errorf("open the index: %w", err)

@@ -58,7 +58,8 @@ type planted struct {
 	tree       *vault.Tree
 }
 
-// Open opens the keys in a folder, which it makes, and finishes what a crash left half done. The seeds of trees are drawn from entropy.
+// Open opens the keys in a folder, which it makes, and finishes a change that a crash left half done. The seeds of trees are drawn from
+// entropy.
 func Open(dir string, entropy io.Reader) (*Keyring, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open the keys: %w", err)
@@ -233,7 +234,7 @@ func (k *Keyring) Forget(tree string, leaves ...uint64) error {
 	return k.alone(func() error { return k.forget(tree, leaves) })
 }
 
-// forget is Forget for who has the keys alone.
+// forget is Forget for a caller that holds the keys alone.
 func (k *Keyring) forget(tree string, leaves []uint64) error {
 	for _, p := range k.trees[tree] {
 		if !slices.ContainsFunc(leaves, p.tree.Holds) {
@@ -253,8 +254,8 @@ func (k *Keyring) forget(tree string, leaves []uint64) error {
 	return nil
 }
 
-// Renew plants every tree in a folder anew, so that what is there opens what it has sealed and seals nothing more. It is for keys that were
-// copied: two logs that go on under the same keys could seal two texts under one.
+// Renew plants every tree in a folder anew: the old trees still open their sealed data, and seal nothing more. Use it for copied keys,
+// since two logs that go on under the same keys could seal two texts under one.
 func Renew(dir string, entropy io.Reader) error {
 	k, err := Open(dir, entropy)
 	if err != nil {
@@ -299,7 +300,7 @@ func (p *planted) file() string {
 	return fmt.Sprintf("%s.%08x%s", strings.ReplaceAll(p.name, "/", "+"), uint32(p.generation), keysSuffix)
 }
 
-// replace writes a generation into its file in one step, and destroys what was there.
+// replace writes a generation into its file in one step, and destroys the old file.
 func (k *Keyring) replace(p *planted) error {
 	raw := append([]byte(mark), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.BigEndian.PutUint64(raw[len(mark):], p.number)
@@ -336,7 +337,7 @@ func writeNew(path string, raw []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// tidy overwrites and removes what was replaced, or was to be put in place when the program ended.
+// tidy overwrites and removes replaced files, and files that were not yet in place when the program ended.
 func tidy(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

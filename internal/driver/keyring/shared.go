@@ -12,10 +12,10 @@ import (
 	"agentbox/internal/host"
 )
 
-// lockFile is what a program locks that writes keys which others have open too.
+// lockFile is the file that a program locks while it writes keys that others have open too.
 const lockFile = "lock"
 
-// CheckTime is how long a shared keyring believes what it has in memory before it looks whether another program has destroyed something
+// CheckTime is how long a shared keyring trusts its memory before it looks whether another program has destroyed something
 // of it: a program that stood still for longer looks before it opens anything.
 const CheckTime = time.Second
 
@@ -56,7 +56,7 @@ func (k *Keyring) refresh() error {
 	return nil
 }
 
-// alone calls do while no other program writes keys, and with what is on the disk in memory. The lock is held.
+// alone calls do with the keys on the disk in memory, while no other program writes keys. The caller holds the lock.
 func (k *Keyring) alone(do func() error) error {
 	if k.now == nil {
 		return do()
@@ -91,8 +91,8 @@ func (k *Keyring) alone(do func() error) error {
 // FreshTime is how old what Current has found may be.
 const FreshTime = 50 * time.Millisecond
 
-// Current looks whether another program has forgotten something, unless that was just done: for who seals content under a name that may
-// have been forgotten before.
+// Current checks whether another program has forgotten a key, unless it checked a moment ago. Call it before content is sealed under a name
+// that may have been forgotten.
 func (k *Keyring) Current() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

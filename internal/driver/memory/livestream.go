@@ -16,7 +16,7 @@ var _ livestream.Store = (*Livestreams)(nil)
 type Livestreams struct {
 	clock event.Clock
 
-	mu   sync.Mutex // guards runs and what they hold
+	mu   sync.Mutex // guards runs and their content
 	runs map[id.Run]*frames
 }
 

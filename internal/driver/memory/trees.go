@@ -35,7 +35,7 @@ var _ merkle.Store = (*Trees)(nil)
 // NewTrees returns an empty store.
 func NewTrees() *Trees { return &Trees{of: map[id.Workspace]*tree{}} }
 
-// Past returns what was abandoned, the oldest first.
+// Past returns the abandoned trees, the oldest first.
 func (t *Trees) Past() []Abandoned {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // what a picture says of its size
+	_ "image/jpeg" // for the sizes of pictures
 	_ "image/png"
 	"path"
 	"slices"
@@ -29,8 +29,8 @@ import (
 )
 
 // Interpreter contexts. Each has a process of its own in the space, which runs one cell after the other and lives until the space does not.
-// A program of Agentbox's runs in it. It gets cells and tells what they show by messages on descriptors of its own. Code of a cell runs in
-// the same process, so a message is believed no more than the output of the cell.
+// A program of Agentbox's runs in it. It gets cells and sends their displayed values in messages on descriptors of its own. Code of a cell
+// runs in the same process, so a message is believed no more than the output of the cell.
 
 //go:embed cells/cell.py
 var pythonCells string
@@ -38,7 +38,7 @@ var pythonCells string
 //go:embed cells/cell.js
 var javascriptCells string
 
-// The folder of the programs in a space, below its root, and the bounds of what they say.
+// The folder of the programs in a space, below its root, and the bounds of their messages.
 const (
 	cellFolder      = "run/agentbox"
 	maxInterpreters = 16       // of one space at a time
@@ -56,13 +56,13 @@ func cellFiles() []spaceinit.File {
 // interpreter is the process of a context.
 type interpreter struct {
 	running *spaceinit.Process
-	turn    sync.Mutex // held by the cell under way
+	busy    sync.Mutex // held by the cell under way
 	kill    context.CancelFunc
 	token   string        // names the process in the file of the context
 	ended   chan struct{} // closed when no process of it is left
 	exit    spaceinit.Exit
 	err     error // why it could not be followed to its end; set before ended is closed
-	cells   int   // begun; under turn
+	cells   int   // begun; under busy
 
 	mu   sync.Mutex
 	cell *cell // under way, nil for none
@@ -79,17 +79,17 @@ type piece struct {
 	bytes   []byte
 }
 
-// request is what the program in the space gets.
+// request is a message to the program in the space.
 type request struct {
 	Code   string            `json:"code"`
 	File   string            `json:"file,omitempty"`
 	Cwd    string            `json:"cwd"`
 	Env    map[string]string `json:"env"`
-	Marker string            `json:"marker"` // what it writes behind the output of the cell
+	Marker string            `json:"marker"` // it writes this behind the output of the cell
 	Token  string            `json:"token"`  // what names the process in the file of the context
 }
 
-// message is what the program in the space says.
+// message is a message of the program in the space.
 type message struct {
 	Kind    string            `json:"kind"` // shown, end or stale
 	Code    int               `json:"code"`
@@ -215,8 +215,8 @@ func (i *interpreter) stop() {
 // inContext runs a cell in a process. Stale means that the process is not the context's any more, and has ended; the cell has not run.
 func (s *instance) inContext(ctx context.Context, i *interpreter, c space.Cell, a policy.Action, x spaceinit.Exec, out space.Output) (
 	exit space.Exit, stale bool, err error) {
-	i.turn.Lock()
-	defer i.turn.Unlock()
+	i.busy.Lock()
+	defer i.busy.Unlock()
 	select {
 	case <-i.ended:
 		return exit, true, nil
@@ -355,7 +355,7 @@ func (f *following) ended(out spaceinit.Output) (spaceinit.Exit, error) {
 	return spaceinit.Exit{Code: uint8(f.end.Code), Killed: f.asked}, nil
 }
 
-// flush passes on what was held back.
+// flush passes on the held output.
 func (f *following) flush(out spaceinit.Output) error {
 	for n := range f.unread {
 		if h := &f.unread[n]; !h.over && len(h.bytes) > 0 {
@@ -468,7 +468,7 @@ func (f *following) show(m message) {
 	}
 }
 
-// told says on stderr what has become of the context, where the cell did not come to its end by itself.
+// told says on stderr whether the context lives on, if the cell did not end by itself.
 func (f *following) told(exit *space.Exit, out space.Output) error {
 	text := ""
 	switch {

@@ -34,7 +34,7 @@ type hierarchy struct {
 	tops    []string          // where the hierarchies are mounted
 }
 
-// findHierarchy reads what the host offers below root, which is / but in tests.
+// findHierarchy finds the host's control groups below root, which is / except in tests.
 func findHierarchy(root string) (*hierarchy, error) {
 	own, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -91,8 +91,8 @@ func findHierarchy(root string) (*hierarchy, error) {
 // daemonGroup is the group into which a daemon moves itself: a group of version 2 bounds its children only if it has no process of its own.
 const daemonGroup = "agentbox-daemon"
 
-// delegate makes the daemon's own group of version 2 hand its controllers to the groups of spaces, if the daemon may. What it may not stays
-// out of unified, and the bounds that need it are not enforceable.
+// delegate makes the daemon's own group of version 2 hand its controllers to the groups of spaces, if the daemon may. Controllers that it
+// may not hand on stay out of unified, and their bounds are not enforceable.
 func (h *hierarchy) delegate(pid int) {
 	if h.v2 == "" {
 		return
@@ -213,7 +213,7 @@ func write(dir string, values [][2]string) error {
 }
 
 // writeFile writes to a file that exists: control files are never made. A signal, as the runtime sends them to its own threads, may
-// interrupt a write that has to wait for a bound to be applied; then nothing was set, and it is tried again.
+// interrupt a write that has to wait for a bound to be applied; then nothing was set, and writeFile tries again.
 func writeFile(path, value string) error {
 	fd, err := again(func() (int, error) { return unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
@@ -287,10 +287,10 @@ func (g *group) dirs() []string {
 	return dirs
 }
 
-// usage is what a space uses; -1 where the kernel does not tell.
+// usage is the use of a space; -1 where the kernel does not tell.
 type usage struct{ memory, pids, cpuMicros int64 }
 
-// usage reads what the space uses now, and its processor time since the start.
+// usage reads the present use of the space, and its processor time since the start.
 func (g *group) usage() usage {
 	u := usage{memory: -1, pids: -1, cpuMicros: -1}
 	if dir, ok := g.v1[memoryController]; ok {

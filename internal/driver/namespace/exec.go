@@ -67,7 +67,7 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 	})
 }
 
-// command turns an action into what the init takes.
+// command turns an action into a command for the init.
 func (s *instance) command(a policy.Action) (spaceinit.Exec, error) {
 	if len(a.Argv) == 0 || a.Argv[0] == "" {
 		return spaceinit.Exec{}, fault.New(fault.Invalid, "command_empty", "there is no command to run")
@@ -252,7 +252,7 @@ func (s *instance) abandon(d time.Duration, overdue *atomic.Bool) (stop func()) 
 	return sync.OnceFunc(func() { close(over) })
 }
 
-// after calls do when ctx has ended and d has passed, unless the returned function is called first, be it within d.
+// after calls do when ctx has ended and d has passed, unless the caller calls the returned function first, even within d.
 func after(ctx context.Context, d time.Duration, do func()) (stop func()) {
 	var mu sync.Mutex
 	var timer *time.Timer

@@ -109,7 +109,7 @@ func (f *freezer) only(sig unix.Signal) {
 	}
 }
 
-// apply brings the processes to what is wanted. The caller holds the lock.
+// apply stops or continues the processes as wanted. The caller holds the lock.
 func (f *freezer) apply() error {
 	stop := f.wanted && (f.except == 0 || f.file == "")
 	if stop == f.frozen {
@@ -234,7 +234,7 @@ func stateOf(pid int) byte {
 // stoppedWithin is how long the processes of a space may take to stop. One that waits for the disk takes its time.
 const stoppedWithin = 5 * time.Second
 
-// within looks until what it waits for has come, for a few seconds.
+// within polls a condition until it holds, for a few seconds.
 func within(come func() bool) error {
 	if come() {
 		return nil

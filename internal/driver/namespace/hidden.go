@@ -15,20 +15,20 @@ import (
 )
 
 // Files without a name. A walk of the folder does not find a file that was deleted while a process holds it, nor one that was made by
-// O_TMPFILE. So the host looks at what the processes of the space hold: descriptors of every thread, mappings, programs and working
-// folders. What the free space of the disk loses meanwhile proves nothing, because neighbours write to it too (unseen.go).
+// O_TMPFILE. So the host looks at the files that the processes of the space hold: descriptors of every thread, mappings, programs and
+// working folders. What the free space of the disk loses meanwhile proves nothing, because neighbours write to it too (unseen.go).
 
-// rounds bounds how often the list of processes is read again for those that were started meanwhile.
+// rounds bounds how often the list of processes is read again to find new ones.
 const rounds = 4
 
 // inode names a file on this host.
 type inode struct{ dev, ino uint64 }
 
-// hidden is what processes hold of files that have no name.
+// hidden counts the nameless files that processes hold.
 type hidden struct {
 	bytes  int64
 	found  map[inode]bool
-	unseen map[string]bool // what was there and could not be measured, each under a key that stays the same from look to look
+	unseen map[string]bool // files that could not be measured, each under a key that stays the same from look to look
 	eye    *eye
 	mapped map[inode]bool // for a blind eye: the space's files that are mapped; true for those that have lost their name
 }
@@ -88,7 +88,7 @@ func sameFiles(a, b int) bool {
 	return e == 0 && n == 0
 }
 
-// descriptors adds what the table of a thread holds.
+// descriptors adds the files that the descriptors of a thread hold.
 func (h *hidden) descriptors(pid, tid int) {
 	task := fmt.Sprintf("/proc/%d/task/%d", pid, tid)
 	dir, err := os.Open(task + "/fd")

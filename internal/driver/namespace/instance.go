@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/spaceinit"
 )
 
-// initName is what an init is called in the host's list of processes.
+// initName is the name of an init in the host's list of processes.
 const initName = "agentbox-init"
 
 // The descriptors of an init and of a launcher, after their connection.
@@ -187,9 +187,9 @@ func closeAll(files []*os.File) error {
 	return all
 }
 
-// wait sees the space to its end and releases what the host gave it.
+// wait waits for the end of the space and releases its parts of the host.
 func (s *instance) wait() {
-	// The end of the connection is the end of the init and the other way round; whichever comes first brings the other.
+	// The end of the connection ends the init, and the end of the init ends the connection.
 	go func() {
 		<-s.client.Ended()
 		_ = s.process.Kill()
@@ -217,7 +217,7 @@ func (s *instance) Close() error {
 	return s.released
 }
 
-// Load returns what the processes of the space use now.
+// Load returns the present load of the space's processes.
 func (s *instance) Load() (space.Load, error) {
 	select {
 	case <-s.done:
@@ -228,7 +228,7 @@ func (s *instance) Load() (space.Load, error) {
 	return space.Load{MemoryBytes: c.memory, Pids: c.pids, CPUMicros: c.cpuMicros}, nil
 }
 
-// Usage returns what the space uses now.
+// Usage returns the present use of the space.
 func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
 	load, err := s.Load()
 	if err != nil {

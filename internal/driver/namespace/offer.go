@@ -29,7 +29,7 @@ const builtins = `assert async_hooks buffer child_process cluster console consta
 // maxHops bounds how many symbolic links of a root are followed for one name.
 const maxHops = 40
 
-// offer reads what the root has: the programs that a shell finds, and what Python imports. It starts nothing.
+// offer lists the content of the root: the programs that a shell finds, and the modules that Python imports. It starts nothing.
 func (r *root) offer() space.Offer {
 	o := space.Offer{Tier: Name, Root: r.name, Programs: []string{}, Modules: []string{}, Packages: []string{}, Node: []string{}}
 	o.Lacks = lacks()
@@ -115,7 +115,7 @@ func (r *root) list(dir string) []fs.DirEntry {
 }
 
 // find returns where on the host a file or folder of the root lies, by its path in a space without the slash before it. Links are
-// followed as a space would, below the root; "" for what no space sees.
+// followed as a space would, below the root; "" for a path that no space sees.
 func (r *root) find(name string) string {
 	at := "" // the resolved part so far, in the space
 	rest := strings.Split(path.Clean("/" + name)[1:], "/")
@@ -126,7 +126,7 @@ func (r *root) find(name string) string {
 		if i := slices.IndexFunc(r.links, func(l spaceinit.Link) bool { return l.Path == next }); i >= 0 {
 			target = r.links[i].Target
 		} else if host := r.host(next); host != "" {
-			target, _ = os.Readlink(host) // what is not a link is where it is
+			target, _ = os.Readlink(host) // a file that is no link is its own target
 		}
 		if target == "" {
 			at = next

@@ -50,7 +50,7 @@ func (t *Tier) Try(ctx context.Context) error {
 	return p.space.Close()
 }
 
-// Probe starts a real space and tries in it what the tier promises. It takes about a second.
+// Probe starts a real space and tries the promises of the tier in it. It takes about a second.
 func (t *Tier) Probe(ctx context.Context) space.Report {
 	offer := t.Offer()
 	p := &prober{tier: t, report: space.Report{Tier: Name, Offer: &offer}}
@@ -73,7 +73,7 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 	if t.sharing != nil { // without it a fork is the same, and takes longer
 		p.add("forks share files", t.sharing(), "a fork costs what it changes", mendSharing(), "")
 	}
-	p.programChecks(ctx) // what is not there can be put there; no promise hangs on it
+	p.programChecks(ctx) // a person can add missing programs; no promise depends on them
 	if err := p.space.Close(); err != nil {
 		p.add("the end", err, "", "look for processes called "+initName, "")
 		required = false
@@ -164,7 +164,7 @@ func (p *prober) start(ctx context.Context, name, dir string) error {
 	return nil
 }
 
-// cause is what an administrator wants to see of a fault: the reason below the sentence for the user.
+// cause is the part of a fault for administrators: the reason below the sentence for the user.
 func cause(err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Err != nil {
 		return f.Err

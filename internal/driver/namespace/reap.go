@@ -26,7 +26,7 @@ func (t *Tier) Reap(ctx context.Context, keep []id.Space) error {
 		defer t.mu.Unlock()
 		return t.living[s] != nil || slices.Contains(keep, s)
 	}
-	// Nobody may start a space whose group is being emptied: what is in the group by then would be the new one.
+	// Nobody may start a space whose group is being emptied: its processes would be in the group by then.
 	claim := func(s id.Space) (release func(), ok bool) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -115,7 +115,7 @@ func (t *Tier) leftGroups() []string {
 // noFolders is the number of links of a folder that holds no other.
 const noFolders = 2
 
-// emptyGroup ends what is in a group and removes it.
+// emptyGroup ends the processes of a group and removes it.
 func emptyGroup(ctx context.Context, dir string) error {
 	return await(ctx, func() error {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -61,7 +61,7 @@ func openRoot(dir string) (*root, error) {
 	return r, nil
 }
 
-// hostRoot is the host's own system below top, which is / but in tests: what a distribution installs, not what people added.
+// hostRoot is the host's own system below top, which is / except in tests: the files of its distribution without those that people added.
 func hostRoot(top string) (*root, error) {
 	r := &root{name: HostRoot, binds: []bind{{source: filepath.Join(top, "usr"), target: "usr"}}}
 	for _, name := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {

@@ -14,7 +14,7 @@ import (
 // filter finds a number by binary search. The kernel runs the filter once per number when it is installed, and that is most of the
 // cost.
 
-// verdict is what the filter returns for a system call.
+// verdict is the filter's answer to a system call.
 type verdict uint32
 
 const (
@@ -71,9 +71,9 @@ func checked() map[uint32][]unix.SockFilter {
 			ret(allow), ret(nosupp),
 		},
 		unix.SYS_SOCKETPAIR: oneOf(0, allow, nosupp, unix.AF_UNIX),
-		// Typing into a terminal that another process reads, and what comes near it.
+		// Typing into a terminal that another process reads, and similar calls.
 		unix.SYS_IOCTL: oneOf(1, eperm, allow, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCCONS, unix.TIOCSETD),
-		// A command's own process cannot stop being the subreaper of what it starts, and cannot change its memory layout with PR_SET_MM.
+		// A command's own process cannot stop being the subreaper of its children, and cannot change its memory layout with PR_SET_MM.
 		unix.SYS_PRCTL: {
 			load(argument(0)), jump(unix.BPF_JEQ, unix.PR_SET_MM, 3, 0), jump(unix.BPF_JEQ, unix.PR_SET_CHILD_SUBREAPER, 0, 3),
 			load(argument(1)), jump(unix.BPF_JEQ, 0, 0, 1), ret(eperm), ret(allow),

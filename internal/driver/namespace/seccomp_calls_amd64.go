@@ -4,7 +4,7 @@ package namespace
 
 import "golang.org/x/sys/unix"
 
-// auditArch is what the kernel calls this architecture.
+// auditArch is the kernel's number of this architecture.
 const auditArch = unix.AUDIT_ARCH_X86_64
 
 // allowedHere are those that only this architecture has: the older forms.

@@ -31,13 +31,13 @@ type starter struct {
 	owner   string
 	apart   bool          // the launcher may have mounts of its own
 	homes   []*home       // the groups in which the launcher belongs
-	answer  time.Duration // how long a launcher may take for one start before it is given up
+	answer  time.Duration // the time limit of a launcher for one start
 
 	hire    chan chan<- error // asks the thread for a launcher
 	quit    chan struct{}     // closed by stop
 	stopped chan struct{}     // closed when the thread has ended
 
-	turn     sync.Mutex  // held by who talks to the launcher
+	busy     sync.Mutex  // held by the caller that talks to the launcher
 	launcher *os.Process // nil for none
 	socket   int         // to it
 	thread   int         // the thread's number
@@ -90,8 +90,8 @@ func (s *starter) serve() {
 
 // launch has the launcher start an init. A launcher that is found dead is replaced; one that dies of the start makes it fail.
 func (s *starter) launch(launch spaceinit.Launch, files []*os.File) (*os.Process, error) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.busy.Lock()
+	defer s.busy.Unlock()
 	if s.ended {
 		return nil, fault.New(fault.Unavailable, "tier_closed", "the daemon is shutting down; no space can be started")
 	}
@@ -134,7 +134,7 @@ func (s *starter) launch(launch spaceinit.Launch, files []*os.File) (*os.Process
 	return nil, errors.Join(err, s.clear())
 }
 
-// startLauncher starts a launcher, on the thread, for who holds the turn.
+// startLauncher starts a launcher on the thread. The caller holds busy.
 func (s *starter) startLauncher() error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -277,12 +277,12 @@ func (s *starter) start(launch spaceinit.Launch, files []*os.File, g *group) (*o
 	return s.launch(launch, append(files, opened...))
 }
 
-// stop ends the thread, and with it every process that it started. It is called once.
+// stop ends the thread, and with it every process that it started. Call it once.
 func (s *starter) stop() error {
-	s.turn.Lock()
+	s.busy.Lock()
 	s.ended = true
 	s.dismiss()
-	s.turn.Unlock()
+	s.busy.Unlock()
 	close(s.quit)
 	<-s.stopped
 	var all error

@@ -28,7 +28,7 @@ import (
 // Name is the tier's word.
 const Name = "namespace"
 
-// Options are what a tier is made of.
+// Options are the settings and dependencies of a tier.
 type Options struct {
 	Program []byte      // the init's program
 	Root    string      // folder of the spaces' root file system, or HostRoot
@@ -50,7 +50,7 @@ type Tier struct {
 	links      []spaceinit.Link
 	filter     []byte
 	program    *os.File
-	null       *os.File // what the launcher, and so each init, has for its standard streams
+	null       *os.File // the standard streams of the launcher, and so of each init
 	owner      string
 	clock      event.Clock
 	phase      func(s id.Space, name string, ended time.Time, took time.Duration)
@@ -70,7 +70,7 @@ var (
 	_ space.CellTier = (*Tier)(nil)
 )
 
-// New prepares the tier. The error says what is missing and how to get it.
+// New prepares the tier. Its error names the missing part of the host and the way to get it.
 func New(o Options) (*Tier, error) {
 	if len(o.Program) == 0 || o.Clock == nil || strings.Trim(o.Owner, "abcdefghijklmnopqrstuvwxyz0123456789") != "" || o.Owner == "" {
 		return nil, fault.New(fault.Internal, "tier_options", "the namespace tier needs a program, a clock and an owner of a-z and 0-9")
@@ -105,7 +105,7 @@ func New(o Options) (*Tier, error) {
 // aboveInherited is larger than every descriptor number of an init.
 const aboveInherited = 100
 
-// seal puts a program into memory that nobody can change any more, so that no space can change what the next one starts with.
+// seal puts a program into memory that nobody can change any more, so that no space can change the program of the next one.
 func seal(program []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("agentbox-init", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if err == unix.EINVAL { // MFD_EXEC is newer than the rest
@@ -133,8 +133,8 @@ func seal(program []byte) (*os.File, error) {
 // Name returns the tier's word.
 func (t *Tier) Name() string { return Name }
 
-// Lacks names what is nano's alone: contexts that a script may use. A command that is nothing but a cell runs here too. Else a space of
-// namespaces has what an ordinary system has.
+// Lacks names the features that only nano has: contexts that a script may use. A command that is nothing but a cell runs here too. Else a
+// space of namespaces has what an ordinary system has.
 func (t *Tier) Lacks() []string { return lacks() }
 
 func lacks() []string { return []string{space.Contexts} }
@@ -142,7 +142,7 @@ func lacks() []string { return []string{space.Contexts} }
 // RunsCells implements space.CellTier.
 func (t *Tier) RunsCells() bool { return t.Offer().Program("python3") }
 
-// Offer says what the root file system of the spaces has. It is read once.
+// Offer lists the programs of the root file system of the spaces. It reads them once.
 func (t *Tier) Offer() space.Offer { return t.offer() }
 
 // Create starts a space for a space.create permit.
@@ -221,7 +221,7 @@ func (t *Tier) forget(s *instance) {
 	delete(t.living, s.spec.ID)
 }
 
-// Close ends every space of the tier and releases what the tier holds.
+// Close ends every space of the tier and releases its resources.
 func (t *Tier) Close() error {
 	t.mu.Lock()
 	again := t.closed

@@ -24,7 +24,7 @@ const (
 	// maxTerminals bounds the terminals of a space, those that its programs make for themselves included.
 	maxTerminals = 2 * spaceinit.MaxCommands
 
-	// initThreads is what the init itself takes of the bound on processes: its own threads.
+	// initThreads is the init's own part of the bound on processes: its threads.
 	initThreads = 24
 )
 
@@ -154,7 +154,7 @@ func openTree(path string, attr uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// environment is what a command finds set: nothing of the daemon's, then the space's own, then the command's.
+// environment returns the variables of a command: the space's, then the command's, and none of the daemon's.
 func environment(own, command map[string]string) []string {
 	all := map[string]string{
 		"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": homedir, "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "agent", "LOGNAME": "agent",
@@ -172,5 +172,5 @@ func environment(own, command map[string]string) []string {
 	return env
 }
 
-// groupName is what the control groups of a space are called, so that a later daemon finds those of an earlier one.
+// groupName is the name of a space's control groups, so that a later daemon finds those of an earlier one.
 func (t *Tier) groupName(s id.Space) string { return "agentbox-" + t.owner + "-" + string(s) }

@@ -31,7 +31,7 @@ const (
 	mostPeeks = 4096      // messages of one socket that are read
 	deepPeeks = 4         // sockets within messages of sockets
 	scmPidfd  = 4         // SCM_PIDFD of Linux 6.5
-	peekRoom  = 512 << 10 // for one message; the kernel's default bound is 208 KiB
+	peekBytes = 512 << 10 // for one message; the kernel's default bound is 208 KiB
 )
 
 // eye is how a watcher looks at the processes of its space. One goroutine has it.
@@ -40,7 +40,7 @@ type eye struct {
 	folder    []byte       // in front of the path of each mapped file of the space, as its processes see it
 	blind     bool         // the host does not let this daemon follow mappings
 	kept      map[inode]int
-	room      []byte // for messages, made when it is needed
+	buffer    []byte // for messages, made when it is needed
 }
 
 func newEye(processes func() []int, folder string) *eye {
@@ -113,7 +113,7 @@ func (e *eye) drop(but map[inode]bool) {
 	}
 }
 
-// recall measures the mapped files that have lost their names, by what was kept of them, and notes those of which nothing was.
+// recall measures mapped files without a name by their kept descriptors, and notes the files without one.
 func (h *hidden) recall() {
 	for key, deleted := range h.mapped {
 		if !deleted || h.found[key] {
@@ -130,7 +130,7 @@ func (h *hidden) recall() {
 // own is the path of a descriptor of this daemon.
 func own(fd int) string { return "/proc/thread-self/fd/" + strconv.Itoa(fd) }
 
-// closed adds what the table of a thread holds that does not let this daemon list it.
+// closed adds the files of a thread whose descriptors this daemon may not list.
 func (h *hidden) closed(pid, tid int, err error) {
 	if !os.IsPermission(err) || ending(tid) {
 		return
@@ -157,7 +157,7 @@ func (h *hidden) closed(pid, tid int, err error) {
 	}
 }
 
-// threadFD opens a descriptor of a thread. That of a thread that is not the first needs Linux 6.9.
+// threadFD opens a descriptor of a thread. For a thread that is not the first this needs Linux 6.9.
 func threadFD(pid, tid int) (int, error) {
 	const thread = unix.O_EXCL // PIDFD_THREAD
 	if pid == tid {
@@ -207,7 +207,7 @@ func (h *hidden) socket(pid, tid int, name string, st unix.Stat_t) {
 	}
 }
 
-// holds adds what a descriptor holds that was brought here, and closes it.
+// holds adds the file of a descriptor that was brought here, and closes it.
 func (h *hidden) holds(fd int, key string, depth int) {
 	defer func() { _ = unix.Close(fd) }()
 	var st unix.Stat_t
@@ -264,11 +264,11 @@ func (h *hidden) peekAll(fd int, key string, depth int) int {
 
 // message reads a message of a socket, leaves it there and adds what its descriptors hold. It reports whether there was one that fits.
 func (h *hidden) message(fd int, key string, depth int) (descriptors int, ok bool) {
-	if h.eye.room == nil {
-		h.eye.room = make([]byte, peekRoom)
+	if h.eye.buffer == nil {
+		h.eye.buffer = make([]byte, peekBytes)
 	}
 	rights := make([]byte, 4096)
-	n, size, flags, _, err := unix.Recvmsg(fd, h.eye.room, rights, unix.MSG_PEEK|unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	n, size, flags, _, err := unix.Recvmsg(fd, h.eye.buffer, rights, unix.MSG_PEEK|unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
 		return 0, false
 	}
@@ -288,7 +288,7 @@ func (h *hidden) message(fd int, key string, depth int) (descriptors int, ok boo
 		descriptors += len(fds)
 	}
 	runtime.KeepAlive(rights)
-	if err != nil || n == len(h.eye.room) || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+	if err != nil || n == len(h.eye.buffer) || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
 		return 0, false // not all of it was seen
 	}
 	return descriptors, n > 0 || descriptors > 0

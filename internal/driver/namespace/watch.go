@@ -20,7 +20,7 @@ import (
 // between walks have a bound.
 const (
 	tick     = 10 * time.Millisecond
-	audit    = time.Second // a walk is due after so long whatever the free space says
+	audit    = time.Second // a walk is due after so long in any case
 	breather = 8           // a walk is followed by so many times its own duration without one, but at most by breath
 	breath   = 2 * time.Second
 	patience = time.Second  // how long something may hold files that nobody can measure (unseen.go)
@@ -44,7 +44,7 @@ type watcher struct {
 	eye  *eye   // its own too
 }
 
-// survey is what the last walk found, and what the file system had left then.
+// survey is the result of the last walk, and the free space of the file system then.
 type survey struct {
 	bytes, files         int64
 	depth                int
@@ -137,7 +137,7 @@ func (s *survey) grown(dir string, bytes, files int64) bool {
 func (w *watcher) walk(ctx context.Context, now time.Time) error {
 	s := &w.seen
 	s.freeBytes, s.freeFiles = free(w.dir)
-	// First what has no name: a file that loses its name between the two is found next time, and none is counted twice.
+	// Files without a name come first: one that loses its name in between is found next time, and none is counted twice.
 	held, err := look(ctx, w.eye)
 	t := tally{}
 	if err == nil {
@@ -167,7 +167,7 @@ func (s *survey) plan(now time.Time, took time.Duration) {
 	s.rest, s.due = end.Add(pause), end.Add(max(soon, 2*pause))
 }
 
-// note remembers since when each thing is unseen, and forgets what is so no longer.
+// note remembers since when each thing is unseen, and forgets things that are seen again.
 func (s *survey) note(unseen map[string]bool, now time.Time) {
 	before := s.unseen
 	s.unseen = nil
@@ -201,7 +201,7 @@ func (w *watcher) overrun(bound string) {
 	}
 }
 
-// free returns what the file system of dir has left.
+// free returns the free space of the file system of dir.
 func free(dir string) (bytes, files int64) {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
@@ -245,7 +245,7 @@ const deepest = space.MaxFolderDepth
 // errRestless says that deep folders were moved while they were measured, so their place is not known any more.
 var errRestless = errors.New("folders that are nested too deep to be held open were moved while they were measured")
 
-// tally is what a measurement has found.
+// tally is the result of a measurement.
 type tally struct {
 	bytes, files int64
 	depth        int // of the deepest folder

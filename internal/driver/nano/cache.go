@@ -62,7 +62,7 @@ func isKept(files []string) bool {
 
 // The files.
 const (
-	codeFile    = ".code" // what was compiled of the module, where workers can share it
+	codeFile    = ".code" // the compiled code of the module, where workers can share it
 	libraryFile = ".zip"
 	moduleFile  = ".module"
 	imageFile   = ".image" // begins with the hash of the interpreter, and is written last
@@ -187,9 +187,8 @@ func (t *Tier) tend(ctx context.Context) {
 	}
 }
 
-// sweep says of some files of a cache that they are used now, and removes the others of which that was said too long ago. Code that
-// wazero keeps is read whenever it is used, and what is removed though it was needed is made again. It touches nothing that does not bear
-// a name of the cache's.
+// sweep marks some files of a cache as used now, and removes the files whose mark is too old. wazero reads its code on every use, and makes
+// removed code again. sweep touches only files with names of the cache.
 func sweep(cache string, used []string, now time.Time) error {
 	var all error
 	for _, name := range used {

@@ -108,7 +108,7 @@ func shareCode(name string) error {
 		return nil // what lies in this folder may not be executed, as where it is mounted so
 	}
 	at, err := placeOf(view) // to the end of the last page, which is zeroes
-	_ = unix.Munmap(view)    // what is left of it is address space
+	_ = unix.Munmap(view)    // only address space is left of it
 	if err != nil || at == nil {
 		return nil
 	}

@@ -2,7 +2,7 @@
 
 package nano
 
-// keepCode and shareCode do nothing: every worker has what was compiled for itself.
+// keepCode and shareCode do nothing: every worker compiles for itself.
 func keepCode(string, string) error { return nil }
 
 func shareCode(string) error { return nil }

@@ -58,7 +58,7 @@ func Modules() []string { return strings.Fields(modules) }
 // Builtins returns the names of Node's modules that JavaScript has in a nano space.
 func Builtins() []string { return strings.Fields(builtins) }
 
-// Offer says what a nano space of this build has. It is the same on every host.
+// Offer lists the commands and interpreters of a nano space of this build. It is the same on every host.
 func Offer() space.Offer {
 	o := space.Offer{Tier: Name, Programs: Commands(), Modules: []string{}, Packages: []string{}, Node: []string{}, Lacks: lacks()}
 	if _, err := python.Key(); err == nil {

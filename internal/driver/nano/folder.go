@@ -69,7 +69,7 @@ func (f *folder) Read(path string, p []byte, off int64) (int, error) {
 	return d.Read(path, p, off)
 }
 
-// Room implements vfs.Source: what is there is measured.
+// Room implements vfs.Source: it measures the present files.
 func (f *folder) Room() (bytes, files int64, err error) {
 	err = f.measure()
 	return max(f.bytes-f.used, 0), max(space.MaxFiles(f.bytes)-f.count, 0), err
@@ -94,8 +94,7 @@ type changes struct {
 	stage  *workdir.Stage // of content that is too large for memory; nil before there is any
 }
 
-// maxInMemory is the largest content of a file that is kept in memory until all changes are there. A larger one is written while it
-// comes.
+// maxInMemory is the largest content of a file that stays in memory until all changes are there. Larger content is written as it arrives.
 const maxInMemory = 1 << 20
 
 // errOverfull means that a worker sent more than fits. A correct worker finds that out before.

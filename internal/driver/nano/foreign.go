@@ -190,7 +190,7 @@ func (f *foreign) load(p *program.Process) (*wasm.Code, error) {
 	defer p.Account.Release(compiling * int64(len(raw)))
 	code, err := f.engine.Compile(p.Account.Context(), raw)
 	if err != nil {
-		p.Charge(0) // which ends what was stopped
+		p.Charge(0) // this ends a stopped process
 		return nil, err
 	}
 	ctx := context.Background()
@@ -199,7 +199,7 @@ func (f *foreign) load(p *program.Process) (*wasm.Code, error) {
 		size += c.size
 	}
 	for len(f.kept) == keptModules || len(f.kept) > 0 && size > keptBytes {
-		// One that another fiber runs just now is kept by its instances until they are closed.
+		// Another fiber may be running one now; its instances keep it until they are closed.
 		size -= f.kept[0].size
 		_ = f.kept[0].code.Close(ctx)
 		f.kept = slices.Delete(f.kept, 0, 1)

@@ -39,7 +39,7 @@ type guests struct {
 	table   program.Table
 	version string // of all of them
 	files   []fixed
-	kept    func(interpreter string) // called with what was put into the cache; may be nil
+	kept    func(interpreter string) // called with the new entry of the cache; may be nil
 }
 
 // open loads the interpreters. If one was not prepared, open makes it when make is set, and else reports that it is on its way.
@@ -148,7 +148,7 @@ func (g *guests) close(ctx context.Context) error {
 	return err
 }
 
-// warm gets ready what the next execution needs.
+// warm prepares the next execution.
 func (g *guests) warm(ctx context.Context) error {
 	var err error
 	if g.python != nil {

@@ -22,7 +22,7 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// What a space looks like from inside; it is what the other tiers have.
+// Paths in a space. They are those of the other tiers.
 const (
 	workspace = "/workspace" // its files
 	home      = "/tmp/home"  // private, gone with the space
@@ -34,7 +34,6 @@ const (
 	maxTime  = 3_600_000        // milliseconds of a command whose action names no bound
 	maxDepth = 1000             // of functions of the shell and of programs that programs start
 	longest  = 1 << 20          // bytes of a command's arguments and environment together
-	notThere = 127              // the exit code of a command that was not started
 	seedName = "AGENTBOX_SEED"  // variable that decides chance, any text
 	timeName = "AGENTBOX_CLOCK" // variable that says when the virtual clock begins, RFC 3339
 )
@@ -44,7 +43,7 @@ type instance struct {
 	tier *Tier
 	spec space.Spec
 	tmp  string
-	turn chan struct{} // holds a token while a command runs
+	busy chan struct{} // holds a token while a command runs
 	base context.Context
 	end  context.CancelCauseFunc
 	done chan struct{}
@@ -52,7 +51,7 @@ type instance struct {
 	closing sync.Once
 	closed  error
 
-	mu     sync.Mutex       // guards what follows
+	mu     sync.Mutex       // guards the fields below
 	micros int64            // of computing, so far
 	memory int64            // of the command that runs; the most that it held
 	late   [2]time.Duration // how long the last command went on after the bound that ended it: on the wall, and of processor time
@@ -78,11 +77,11 @@ func (s *instance) Unenforced() []string { return nil }
 // Done is closed when the space has ended.
 func (s *instance) Done() <-chan struct{} { return s.done }
 
-// Close ends what runs in the space and removes its temporary files.
+// Close ends the commands of the space and removes its temporary files.
 func (s *instance) Close() error {
 	s.closing.Do(func() {
 		s.end(errEnded())
-		s.turn <- struct{}{} // what runs has ended then
+		s.busy <- struct{}{} // the running command has ended then
 		s.closed = os.RemoveAll(s.tmp)
 		s.tier.forget(s)
 		close(s.done)
@@ -117,9 +116,9 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	defer end()
 	defer context.AfterFunc(s.base, end)()
 	select {
-	case s.turn <- struct{}{}:
+	case s.busy <- struct{}{}:
 		var once sync.Once
-		order.Done = func() { once.Do(func() { <-s.turn }) }
+		order.Done = func() { once.Do(func() { <-s.busy }) }
 		defer order.Done()
 	case <-within.Done():
 		return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
@@ -273,17 +272,17 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	return s.ended(ctx, exit)
 }
 
-// Load returns what the space uses now: processor time is that during which its commands were executed.
+// Load returns the present load of the space. Its processor time is the time in which its commands were executed.
 func (s *instance) Load() (space.Load, error) {
 	if s.base.Err() != nil {
 		return space.Load{}, errEnded()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return space.Load{MemoryBytes: s.memory, Pids: int64(len(s.turn)), CPUMicros: s.micros}, nil
+	return space.Load{MemoryBytes: s.memory, Pids: int64(len(s.busy)), CPUMicros: s.micros}, nil
 }
 
-// Usage returns what the space uses now.
+// Usage returns the present use of the space.
 func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
 	load, err := s.Load()
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// Module is a WebAssembly module to be run on this machine, and what it may use.
+// Module is a WebAssembly module for this machine, with the bounds of its use.
 type Module struct {
 	File     string
 	Args     []string // behind its own name
@@ -287,7 +287,7 @@ func (m *Module) stopped(why *bound.Stopped) error {
 	return says("it has hit the bound "+why.Limit, "")
 }
 
-// hostInput is what a module reads from this process. A read does not block beyond the end of the execution.
+// hostInput is the standard input of a module, read from this process. A read does not block beyond the end of the execution.
 type hostInput struct {
 	ctx     context.Context //nolint:containedctx // it bounds reads whose interface has none
 	account *bound.Account
@@ -340,7 +340,7 @@ func (h *hostInput) pump() {
 
 func (h *hostInput) Write([]byte) (int, error) { return 0, vfs.EBADF }
 
-// hostOutput is what a module writes to this process.
+// hostOutput is an output of a module, written to this process.
 type hostOutput struct{ to io.Writer }
 
 func (hostOutput) Read([]byte) (int, error) { return 0, vfs.EBADF }

@@ -37,7 +37,7 @@ const (
 	mostOfWords = 500             // bytes of them that the log shows
 )
 
-// compilation is the state of what is compiled: a channel for each interpreter, closed when its files lie in the cache.
+// compilation is the state of the compilation: a channel for each interpreter, closed when its files are in the cache.
 type compilation struct {
 	began time.Time // written before the first wait
 	ready map[string]chan struct{}
@@ -154,8 +154,8 @@ func prepareFor(ctx context.Context, cache string, in io.Reader, out io.Writer, 
 	return errors.Join(err, told)
 }
 
-// attempt executes an order. Where it wants an interpreter that is being compiled, nothing of it was done: it waits, says so on standard
-// error, and is executed again. The wait is added to waited.
+// attempt executes an order. If the order needs an interpreter that is being compiled, attempt has done nothing: it waits, says so on
+// standard error, and executes the order again. It adds the wait to waited.
 func (s *instance) attempt(within context.Context, o worker.Order, files []worker.Files, out func(channel string, p []byte) error,
 	waited *time.Duration) (worker.Outcome, error) {
 	t := s.tier

@@ -14,14 +14,14 @@ import (
 	"agentbox/internal/driver/nano/worker"
 )
 
-// trials are what a probe tries: commands and what they have to print.
+// trials are the commands of a probe with their expected output.
 var trials = []struct{ name, command, want, detail string }{
 	{"shell", `printf 'b\na\n' | sort | head -n 1`, "a\n", "a pipe of the virtual shell"},
 	{"files", `mkdir -p d && echo kept >d/f && cat d/f`, "kept\n", "files in memory, written back at the end"},
 	{"clock", `a=$(date +%s); sleep 3600; echo $(( $(date +%s) - a ))`, "3600\n", "an hour on the virtual clock"},
 }
 
-// interpreters are what a build may have.
+// interpreters are the interpreters that a build may have.
 var interpreters = []struct{ name, command, want, detail, mend string }{
 	{"javascript", "js -p 6*7", "42\n", "QuickJS-ng, with TypeScript", "make build"},
 	{"sqlite", "sqlite3 :memory: 'select 6*7'", "42\n", "SQLite 3.53", "make nano, then make build"},

@@ -16,8 +16,8 @@ const (
 	prepares = "prepare"
 )
 
-// Worker is what the process does that a tier starts with arguments of its own: it prepares the interpreters, or serves executions until
-// in ends.
+// Worker is the main function of the process that a tier starts with arguments of its own. It prepares the interpreters, or serves
+// executions until in ends.
 func Worker(ctx context.Context, args []string, in io.Reader, out io.Writer, exit func()) error {
 	switch {
 	case len(args) == 2 && args[0] == prepares:
@@ -30,12 +30,12 @@ func Worker(ctx context.Context, args []string, in io.Reader, out io.Writer, exi
 	return fmt.Errorf("this is started by the daemon: %q is not what it says", args)
 }
 
-// dataBytes bounds the private memory of a worker's process: its own, and what an execution may hold.
+// dataBytes bounds the private memory of a worker's process: its own memory and that of an execution.
 const dataBytes = 4 << 30
 
-// Serve makes this process a worker: it loads what executions need from the folder where Prepare has put it, gives up every right that it
-// does not need for them, and executes what is asked for over in until it ends. Where the daemon is gone while an execution does not
-// stop, exit is called, which does not return.
+// Serve makes this process a worker. It loads the files that Prepare has put into a folder, gives up every right that executions do not
+// need, and executes the orders of in until in ends. If the daemon is gone while an execution does not stop, Serve calls exit, which does
+// not return.
 func Serve(ctx context.Context, cache string, in io.Reader, out io.Writer, exit func()) error {
 	return serve(&guests{cache: cache}, func(g *guests) error { return g.open(ctx, false) }, in, out, exit)
 }

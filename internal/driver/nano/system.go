@@ -23,7 +23,7 @@ import (
 	"agentbox/internal/userland/zstandard"
 )
 
-// system is what a worker executes with: every program that a nano space has.
+// system has every program of a nano space. A worker executes with it.
 type system struct {
 	programs program.Table
 	kit      *shell.Kit
@@ -31,10 +31,10 @@ type system struct {
 	rest     func() error
 	settle   func() // ends the rehearsals
 	version  string
-	files    []fixed // what lies outside of the space's own folders
+	files    []fixed // outside of the space's own folders
 }
 
-// Rest implements worker.System. If something cannot be made ready, the next use makes it, and returns the error.
+// Rest implements worker.System. If it cannot prepare something, the next use prepares it and returns the error.
 func (s *system) Rest() { _ = s.rest() }
 
 // rehearsals are commands by the programs that they need.
@@ -43,7 +43,7 @@ var rehearsals = [][2]string{
 	{"bun", "bun -e 'const x: number = 1; console.log(x)'"},
 }
 
-// rehearse executes what most orders begin with, so that the first of them finds everything as the later ones do.
+// rehearse executes the usual beginnings of orders, so that the first order finds the same state as later ones.
 func (s *system) rehearse() error {
 	if err := s.rest(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (nothing) Room() (bytes, files int64, err error)   { return 1 << 20, 1 << 1
 // Version implements worker.System.
 func (s *system) Version() string { return s.version }
 
-// fixed is a file of the system's.
+// fixed is a file of the system.
 type fixed struct {
 	path string
 	data []byte
@@ -107,8 +107,8 @@ func newSystem(g *guests) *system {
 	return s
 }
 
-// Execute implements worker.System. Of an execution that was stopped, only what was started first comes to its end before it returns: the
-// others, which can do nothing any more, do so when that was told.
+// Execute implements worker.System. For a stopped execution it waits only for the fiber that started first. The other fibers, which can do
+// nothing any more, end after the answer.
 func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.Source, out func(channel int,
 	p []byte) error) (outcome worker.Outcome, changed func() ([][]vfs.Change, error)) {
 	defer func() {
@@ -151,7 +151,7 @@ func differences(fs *vfs.FS, mounts []worker.Mount) (all [][]vfs.Change, err err
 	return all, nil
 }
 
-// failed is the outcome of what could not even be begun.
+// failed returns the outcome of an execution that could not begin.
 func failed(err error) worker.Outcome {
 	if stopped, ok := errors.AsType[*bound.Stopped](err); ok {
 		return ended(worker.Outcome{}, stopped)
@@ -159,7 +159,7 @@ func failed(err error) worker.Outcome {
 	return worker.Outcome{Refused: err.Error()}
 }
 
-// ended is the outcome of what was stopped.
+// ended returns the outcome of a stopped execution.
 func ended(o worker.Outcome, why *bound.Stopped) worker.Outcome {
 	o.Code, o.Signal, o.Limit, o.TimedOut, o.Canceled = 137, "SIGKILL", why.Limit, why.TimedOut, why.Canceled
 	if why.TimedOut {
@@ -200,10 +200,10 @@ func (s *system) world(o worker.Order, account *bound.Account, g *fiber.Group, s
 // links are the links that every space has.
 var links = [][2]string{{"/sbin", "/usr/bin"}, {"/var/tmp", "/tmp"}, {"/home/user", workspace}}
 
-// umask is what nobody but the space's user may do with its new files.
+// umask removes the rights of everybody but the space's user from new files.
 const umask = 0o022
 
-// execution is one order on its way.
+// execution is the work on one order.
 type execution struct {
 	system  *system
 	order   worker.Order
@@ -229,7 +229,7 @@ func (e *execution) run() worker.Outcome {
 	})
 	r := sh.Run(`exec "$@"`)
 	o := worker.Outcome{Code: r.Code, Lacks: e.lacks, Displays: e.displays}
-	if r.Signal == "STOP" || r.Signal == "TSTP" { // nobody lets it go on
+	if r.Signal == "STOP" || r.Signal == "TSTP" { // nobody would continue it
 		return ended(o, &bound.Stopped{TimedOut: true})
 	}
 	if r.Signal != "" {
@@ -250,7 +250,7 @@ func (e *execution) run() worker.Outcome {
 //go:noinline
 func roomy() (room [32 << 10]byte) { return room }
 
-// startable says why a command cannot be started, where it is not even there.
+// startable returns the error of a command that is not even there.
 func (e *execution) startable() error {
 	at := vfs.At{Dir: e.fs.Root()}
 	cwd, err := e.fs.Lookup(at, e.order.Cwd, true)
@@ -286,7 +286,7 @@ func (e *execution) lack(l program.Lack) {
 	}
 }
 
-// show keeps what is shown, in the memory of the execution, until that has ended.
+// show keeps a display in the memory of the execution until the end.
 func (e *execution) show(shown program.Display) bool {
 	d := space.Display(shown)
 	if !d.Fits(e.displays) || e.account.Allocate(int64(len(d.Data))) != nil {
@@ -296,7 +296,7 @@ func (e *execution) show(shown program.Display) bool {
 	return true
 }
 
-// input is what a command reads.
+// input is the standard input of a command.
 type input struct{ rest []byte }
 
 func (i *input) Read(p []byte) (int, error) {
@@ -310,7 +310,7 @@ func (i *input) Read(p []byte) (int, error) {
 
 func (i *input) Write([]byte) (int, error) { return 0, vfs.EBADF }
 
-// output is what a command prints.
+// output is an output stream of a command.
 type output struct {
 	e       *execution
 	channel int

@@ -30,7 +30,7 @@ import (
 // Name is the tier's word.
 const Name = "nano"
 
-// Options are what a tier is made of.
+// Options are the settings and dependencies of a tier.
 type Options struct {
 	Command []string  // the program that calls Worker, and its arguments before those of Worker
 	Cache   string    // folder for compiled interpreters, which nobody but the daemon may write; made if needed
@@ -56,7 +56,7 @@ type Tier struct {
 	offer       func() space.Offer
 	prepared    chan struct{} // closed when the interpreters lie in the cache, or could not be put there
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	living map[id.Space]*instance
 	closed bool
 }
@@ -98,7 +98,7 @@ func (t *Tier) Name() string { return Name }
 // Lacks names what needs an operating system: a nano space has none.
 func (t *Tier) Lacks() []string { return lacks() }
 
-// Offer says what the userland and the interpreters of this program have.
+// Offer lists the commands of the userland and the interpreters of this program.
 func (t *Tier) Offer() space.Offer { return t.offer() }
 
 // Create makes a space for a space.start permit. No process of it runs until it has a command.
@@ -117,7 +117,7 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 		return nil, fault.Wrap(errors.Join(err, os.ErrNotExist), fault.Unavailable, "space_not_started",
 			"the space could not be started: its files are not there")
 	}
-	s := &instance{tier: t, spec: spec, tmp: filepath.Join(t.o.Scratch, string(spec.ID)), turn: make(chan struct{}, 1),
+	s := &instance{tier: t, spec: spec, tmp: filepath.Join(t.o.Scratch, string(spec.ID)), busy: make(chan struct{}, 1),
 		done: make(chan struct{})}
 	s.base, s.end = context.WithCancelCause(context.Background())
 	t.warm()

@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// database is how this daemon reaches PostgreSQL: its connections, and what is known of whether they work.
+// database is this daemon's access to PostgreSQL: its connections, and whether they work.
 type database struct {
 	options  Options
 	seals    vault.Sealer
@@ -33,7 +33,7 @@ type database struct {
 // readTries is how often a read is tried on another connection after one was lost.
 const readTries = 3
 
-// view is the one state of the log that is seen by who only looks at it.
+// view is a read-only state of the log.
 type view struct {
 	mu   sync.Mutex // one reads at a time
 	conn *pgx.Conn
@@ -85,14 +85,14 @@ func (d *database) inTurn(ctx context.Context, do func() error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, turn); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, openingLock); err != nil {
 		return err
 	}
 	return do()
 }
 
-// turn is the advisory lock of opening.
-const turn = 0x41676278 // "Agbx"
+// openingLock is the advisory lock of opening.
+const openingLock = 0x41676278 // "Agbx"
 
 // trouble says what an error of the database means to a caller, and notes one that anybody would meet.
 func (d *database) trouble(err error) error {

@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// events reads the tables of events and of workspaces, and seals and opens what a row holds.
+// events reads the tables of events and of workspaces, and seals and opens the content of a row.
 type events struct {
 	db       *database
 	nos      numbers  // for new streams and documents
@@ -164,7 +164,7 @@ func (es *events) withhold(ctx context.Context, db querier, ws id.Workspace, no 
 	return nil
 }
 
-// read returns what a checked query selects. Whichever of its fields selects, an index has the events in their order.
+// read returns the events that a checked query selects. For every field that selects, an index has the events in their order.
 func (es *events) read(ctx context.Context, db querier, q journal.Query, no int64) ([]event.Event, error) {
 	if no == 0 || !storable(append([]string{string(q.Run), string(q.Step), string(q.Thread), string(q.Correlation), q.EntityType, q.EntityID,
 		q.Stream.Type, q.Stream.ID}, q.Types...)...) {

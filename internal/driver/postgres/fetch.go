@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// querier is what can be asked: a connection, a pool of them, or a transaction.
+// querier is a connection, a pool of them, or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -49,7 +49,7 @@ func (n *numbers) next(ctx context.Context, db querier, count int) ([]int64, err
 	return given, nil
 }
 
-// wants is what a group has to look up.
+// wants holds the lookups of a group.
 type wants struct {
 	l         *ledger
 	keys      []string

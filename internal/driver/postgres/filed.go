@@ -44,7 +44,7 @@ func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (fou
 	return found, err
 }
 
-// filing is what the columns beside a record say of it.
+// filing holds the columns beside a record.
 type filing struct {
 	stream event.Stream
 	step   id.Step

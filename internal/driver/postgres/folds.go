@@ -138,8 +138,8 @@ func projections(ctx context.Context, db querier) (map[string]live, error) {
 	return found, err
 }
 
-// refold finds out how the database keeps documents, after another daemon has folded them anew. Where it does so by other definitions
-// nothing goes on here.
+// refold finds out how the database keeps documents, after another daemon has folded them anew. If that daemon has other definitions, this
+// one stops.
 func (fs *folds) refold(ctx context.Context) error {
 	return fs.db.reading(ctx, func(db querier) error {
 		f := &folding{nos: map[string]int64{}}
@@ -203,7 +203,7 @@ func (fs *folds) alone(ctx context.Context, do func(pgx.Tx) error) error {
 	return fs.db.trouble(err)
 }
 
-// open makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any
+// open makes the documents agree with the definitions: it rebuilds documents of a new version and drops those that nobody defines any
 // more. A daemon of another version that still runs finds out when it appends next.
 func (fs *folds) open(ctx context.Context) error {
 	err := fs.alone(ctx, func(tx pgx.Tx) error {

@@ -50,7 +50,7 @@ type Journal struct {
 	folds     *folds
 	redaction *redaction
 	schema    *schema
-	// Together is what this daemon does with the other members of the database. Without Options.Member it is a member of nothing.
+	// Together is this daemon's work with the other members of the database. Without Options.Member it is a member of nothing.
 	Together *Members
 
 	prover   rounds[proof]        // how workspaces stand
@@ -110,7 +110,7 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 	return event.Receipt{Events: r.events}, nil
 }
 
-// Close records what waits, as far as the database can be reached, then shuts the log.
+// Close records the waiting batches, as far as it reaches the database, and then shuts the log.
 func (j *Journal) Close() error {
 	j.queue.mu.Lock()
 	was := j.queue.closed
@@ -129,8 +129,8 @@ func (j *Journal) release() error {
 	j.listener.heads.Close()
 	j.queue.working.Wait()
 	err := j.db.view.close()
-	if j.reign.crown != nil {
-		err = errors.Join(err, j.reign.crown.Close(context.Background()))
+	if j.reign.lockConn != nil {
+		err = errors.Join(err, j.reign.lockConn.Close(context.Background()))
 	}
 	for _, pool := range []*pgxpool.Pool{j.db.reads, j.db.writes} {
 		if pool != nil {

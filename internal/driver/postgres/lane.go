@@ -24,7 +24,7 @@ const (
 // row is held meanwhile, so that only an id that two workspaces take at once can be in the way.
 const retries = 5
 
-// lane is what a workspace's appends pass, one group at a time.
+// lane takes the appends of a workspace, one group at a time.
 type lane struct {
 	j  *Journal
 	ws id.Workspace
@@ -46,7 +46,7 @@ func newLane(j *Journal, ws id.Workspace) *lane {
 		set: j.folds.set}}
 }
 
-// work appends what waits, until nothing does.
+// work appends the waiting batches, until none waits.
 func (l *lane) work() {
 	for taken := l.j.queue.take(l); len(taken) > 0; taken = l.j.queue.take(l) {
 		err := l.together(taken)
@@ -58,7 +58,7 @@ func (l *lane) work() {
 			answer(taken, err)
 			continue
 		}
-		// A fold that fails may have spoilt what a batch shares with others: each is planned alone.
+		// A failed fold may have spoilt the shared documents of the group, so each batch is planned alone.
 		for i := range taken {
 			if err := l.together(taken[i : i+1]); err != nil {
 				answer(taken[i:i+1], err)
@@ -114,7 +114,7 @@ func (l *lane) together(requests []*request) error {
 			l.j.db.failed.Store(nil)
 			return nil
 		}
-		l.ledger.known = false // what it has taken is in the database or is not
+		l.ledger.known = false // its group is in the database or is not
 		_, spoilt := errors.AsType[*spoiltError](err)
 		again := false
 		switch code := codeOf(err); {
@@ -191,7 +191,7 @@ func (l *lane) try(requests []*request, hold bool) error {
 	return nil
 }
 
-// plan turns requests into what is to be written.
+// plan turns requests into rows to write.
 func (l *lane) plan(ctx context.Context, g *group, requests []*request, presumes bool) error {
 	if err := l.ledger.begin(ctx, requests, presumes); err != nil {
 		return err
@@ -258,7 +258,7 @@ func (l *lane) commit(ctx context.Context, db *pgx.Conn, g *group, held bool) er
 var errUnknown = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
 	"the database was lost while it recorded this, and whether it did is not known; ask again with the same idempotency key")
 
-// group is what one transaction writes.
+// group is the content of one transaction.
 type group struct {
 	batches []recorded
 	docs    []*folio // changed, encoded

@@ -14,14 +14,14 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Limits of what a ledger keeps between groups. Beyond these it forgets what it can read again.
+// Limits of a ledger's memory between groups. Beyond these it drops data that it can read again.
 const (
 	keptStreams   = 4_096
 	keptDocuments = 2_048
 	keptBytes     = 16 << 20 // of documents, as JSON
 )
 
-// standing is how far a workspace has come, as its row says.
+// standing is the end of a workspace's log, as its row has it.
 type standing struct {
 	no    int64 // 0 for a workspace that nobody has heard of
 	head  uint64
@@ -34,8 +34,8 @@ type folding struct {
 	nos   map[string]int64
 }
 
-// ledger is the log of one workspace as its lane sees it: as it was at the head that the lane believes in, with everything that was planned
-// since. Later reads may return newer data; then the head has moved, and the transaction that rests on it fails.
+// ledger is the log of one workspace in the memory of its lane: the log at the head that the lane believes in, and everything planned
+// since. A later read may return newer data; then the head has moved, and the transaction fails.
 type ledger struct {
 	j   *Journal
 	ws  id.Workspace
@@ -43,7 +43,7 @@ type ledger struct {
 	ctx context.Context
 	set *projection.Set
 
-	known bool // what follows is what the database says
+	known bool // the fields below agree with the database
 	standing
 	was     standing // when the group was begun
 	last    event.Digest
@@ -59,13 +59,13 @@ type ledger struct {
 	ids        map[id.Event]bool
 	presumed   []*folio // the documents that are
 	unfolded   []unfolded
-	stale      map[docRef]bool        // the documents of what is unfolded
+	stale      map[docRef]bool        // the documents of unfolded events
 	causes     map[docRef]event.Cause // what of that causes the next event about a document
 	dirty      []*folio
 	lines      []*line // that it extends
-	unnumbered int     // documents and streams without a number
+	unnumbered int     // documents and streams that have no number yet
 
-	broken error // the database could not be read; nothing that was planned since may be recorded
+	broken error // the database could not be read; nothing planned since may be recorded
 }
 
 type docRef struct{ name, key string }
@@ -90,7 +90,7 @@ type folio struct {
 
 var _ journal.Ledger = (*ledger)(nil)
 
-// forget drops everything but what the ledger is of.
+// forget drops everything except the workspace's identity.
 func (l *ledger) forget() {
 	l.streams, l.folios, l.kept = map[event.Stream]*line{}, map[docRef]*folio{}, 0
 }
@@ -115,7 +115,7 @@ func (l *ledger) look(ctx context.Context, db *pgx.Conn, hold bool) error {
 	return err
 }
 
-// still returns errMoved where the workspace has moved on.
+// still returns errMoved if the workspace has moved on.
 func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
 	s, err := l.j.events.readStanding(ctx, db, l.ws, false)
 	if err == nil && s != l.standing {
@@ -124,7 +124,7 @@ func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
 	return err
 }
 
-// begin starts a group: it reads at once what its requests will ask for. Where it presumes, what has to be new is believed to be.
+// begin starts a group. It reads all data of its requests at once. If it presumes, it treats unknown keys as new.
 func (l *ledger) begin(ctx context.Context, requests []*request, presumes bool) error {
 	l.was, l.presumes = l.standing, presumes
 	l.uses, l.taken, l.ids = map[string]*journal.Use{}, map[string]bool{}, map[id.Event]bool{}
@@ -227,7 +227,7 @@ func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	return l.folios[docRef{ref.Name, ref.Key}], nil
 }
 
-// apply adds a planned batch to what the ledger knows.
+// apply adds a planned batch to the ledger.
 func (l *ledger) apply(b event.Batch, events []event.Event) error {
 	for i := range events {
 		e := &events[i]
@@ -258,14 +258,14 @@ func (l *ledger) apply(b event.Batch, events []event.Event) error {
 	return nil
 }
 
-// unfolded is an event whose documents are not as it leaves them yet.
+// unfolded is an event that is not in its documents yet.
 type unfolded struct {
 	event *event.Event
 	refs  []projection.Ref
 }
 
-// fold takes up the events of a batch, to be folded when somebody asks for one of their documents, or when the group is finished: by then
-// it is known which documents have to be read, and one round trip reads them all.
+// fold notes the events of a batch. They are folded when somebody needs one of their documents, or at the end of the group. By then all
+// needed documents are known, and one round trip reads them.
 func (l *ledger) fold(events []event.Event) error {
 	for i := range events {
 		refs, err := l.set.Touched(events[i])
@@ -283,7 +283,7 @@ func (l *ledger) fold(events []event.Event) error {
 	return nil
 }
 
-// catchUp folds what was left.
+// catchUp folds the noted events.
 func (l *ledger) catchUp() error {
 	left := l.unfolded
 	if len(left) == 0 {
@@ -329,7 +329,7 @@ func (l *ledger) save(ref projection.Ref, s projection.State) {
 	}
 }
 
-// finish encodes the documents that a group has changed, each once however many of its events changed it, and numbers what is new.
+// finish encodes each document that a group has changed once, and numbers new documents and streams.
 func (l *ledger) finish(g *group) error {
 	if err := l.catchUp(); err != nil {
 		return err
@@ -378,7 +378,7 @@ func (l *ledger) settled() {
 	}
 }
 
-// maxSeq is how many events a workspace may have; the same as in SQLite, so that every log can be moved.
+// maxSeq is the largest number of events of a workspace. It is the same in SQLite, so that every log can be moved.
 const maxSeq = 1<<40 - 1
 
 func (l *ledger) fits() error {
@@ -388,7 +388,7 @@ func (l *ledger) fits() error {
 	return nil
 }
 
-// without returns what of a is not in b.
+// without returns the entries of a that are not in b.
 func without(a, b []projection.Index) (rest []projection.Index) {
 	for _, index := range a {
 		if !slices.Contains(b, index) {

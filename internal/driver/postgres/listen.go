@@ -51,7 +51,7 @@ func (li *listener) hear() (heard bool, err error) {
 		return false, err
 	}
 	for {
-		// A redaction somewhere may have been missed too: what it has destroyed is destroyed here as well.
+		// The listener may have missed a redaction too, so it destroys the redacted data here as well.
 		if err := li.told(); err != nil {
 			return heard, err
 		}
@@ -128,9 +128,9 @@ func (li *listener) refresh() error {
 	return nil
 }
 
-// lookAround finds out how far every workspace has come. Where the database is this daemon's alone it is done once, when it is opened: from
-// then on a lane tells it, after it has laid on the shelf what it has changed, so that nobody hears of an event and then reads an older
-// document.
+// lookAround finds out how far every workspace has come. If this daemon has the database alone, that happens once, when it opens the
+// database: from then on a lane tells it, after it has laid on the shelf what it has changed, so that nobody hears of an event and then
+// reads an older document.
 func (li *listener) lookAround(ctx context.Context, conn querier) error {
 	heads := map[id.Workspace]uint64{}
 	rows, err := conn.Query(ctx, `SELECT name, head FROM workspaces`)

@@ -21,7 +21,7 @@ type Members struct {
 	reign    *reign
 	shelf    *shelf
 	no       int64         // this member's number; 0 for none
-	drops    chan struct{} // holds a token while a member has yet to drop what was destroyed
+	drops    chan struct{} // holds a token while a member has yet to drop destroyed data
 }
 
 var _ node.Members = (*Members)(nil)
@@ -80,15 +80,15 @@ func (t *Members) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.reign.crown.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`)
+	_, err = t.reign.lockConn.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`)
 	if err == nil {
-		_, err = t.reign.crown.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, memberLock, int32(t.no))
+		_, err = t.reign.lockConn.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, memberLock, int32(t.no))
 	}
 	if codeOf(err) == "55P03" {
 		return errNodeInUse
 	}
 	if err == nil {
-		_, err = t.reign.crown.Exec(ctx, `SET lock_timeout = 0`)
+		_, err = t.reign.lockConn.Exec(ctx, `SET lock_timeout = 0`)
 	}
 	return err
 }
@@ -203,14 +203,14 @@ func (t *Members) leadOnce(ctx context.Context, lead func(ctx context.Context) e
 	return true, err
 }
 
-// Exclusive waits until nobody else, in any daemon of the database, has what the name stands for, and keeps it until it is given back.
-func (t *Members) Exclusive(ctx context.Context, name string) (giveBack func(), err error) {
+// Exclusive waits until nobody in any daemon of the database holds the name, and holds it until the caller releases it.
+func (t *Members) Exclusive(ctx context.Context, name string) (release func(), err error) {
 	conn, err := pgx.ConnectConfig(ctx, t.db.reads.Config().ConnConfig)
 	if err != nil {
 		return nil, t.db.trouble(err)
 	}
 	if _, err = conn.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`); err == nil {
-		_, err = conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, name, turn)
+		_, err = conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, name, openingLock)
 	}
 	if err == nil {
 		return func() { _ = conn.Close(context.WithoutCancel(ctx)) }, nil
@@ -224,7 +224,7 @@ func (t *Members) Exclusive(ctx context.Context, name string) (giveBack func(), 
 
 // Timeouts of a redaction.
 const (
-	dropTime  = 10 * time.Second      // for every member to say that it has dropped what was destroyed
+	dropTime  = 10 * time.Second      // for every member to say that it has dropped the destroyed data
 	dropPause = 20 * time.Millisecond // between two looks
 )
 
@@ -270,7 +270,7 @@ func (t *Members) dropOnce(ctx context.Context) error {
 	return err
 }
 
-// dropped waits until every member that lives has dropped what was destroyed.
+// dropped waits until every living member has dropped the destroyed data.
 func (t *Members) dropped(ctx context.Context, destroyed int64) error {
 	for begun := t.db.options.Clock.Now(); ; {
 		var late []string

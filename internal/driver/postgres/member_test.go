@@ -309,7 +309,7 @@ func TestAMemberIsGivenUp(t *testing.T) {
 func TestExclusive(t *testing.T) {
 	address, keys := pgtest.Start(t).Database(), filepath.Join(t.TempDir(), "keys")
 	a, b := memberOf(t, address, keys, nodeA, nil), memberOf(t, address, keys, nodeB, nil)
-	giveBack, err := a.Together.Exclusive(t.Context(), "spaces of ws_dev")
+	release, err := a.Together.Exclusive(t.Context(), "spaces of ws_dev")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func TestExclusive(t *testing.T) {
 		t.Fatalf("two have it at a time: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
-	giveBack()
+	release()
 	if err := <-got; err != nil {
 		t.Error(err)
 	}

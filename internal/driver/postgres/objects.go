@@ -60,7 +60,7 @@ func ownCode() (map[string]string, error) {
 	return own, nil
 }
 
-// runsCode selects what runs code in the schema of the log: triggers, functions, rules and policies of rows.
+// runsCode selects the objects that run code in the schema of the log: triggers, functions, rules and policies of rows.
 const runsCode = `
 SELECT 'trigger ' || c.relname || '.' || t.tgname, t.tgtype::text || ' ' || t.tgenabled::text || ' ' || p.proname ||
        CASE WHEN t.tgqual IS NULL AND t.tgnargs = 0 THEN '' ELSE ' with conditions' END

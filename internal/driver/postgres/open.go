@@ -49,8 +49,8 @@ var (
 			"and name that with --shared for each")
 )
 
-// settings are what every connection has. A plan that rests on what PostgreSQL has counted so far changes while the log grows; each query
-// here has one index that serves it, whatever the log's size.
+// settings are the settings of every connection. A plan that rests on what PostgreSQL has counted so far changes while the log grows; each
+// query here has one index that serves it, whatever the log's size.
 var settings = map[string]string{
 	"application_name": "agentbox", "search_path": schemaName, "client_min_messages": "warning", "statement_timeout": "0", "TimeZone": "UTC",
 	// a daemon that was stopped in the middle holds nobody up for long
@@ -79,7 +79,7 @@ func configure(o Options, conns int32) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// durable sees to it that what is committed lasts, and reads it back.
+// durable sets the session to durable commits, and refuses a server that does not keep them.
 func durable(ctx context.Context, conn *pgx.Conn) error {
 	var fsync, full, commit string
 	err := conn.QueryRow(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
@@ -143,7 +143,7 @@ func (j *Journal) open(ctx context.Context) error {
 			return err
 		}
 	}
-	// One daemon after the other opens: what the first one makes the others find.
+	// One daemon after the other opens, so that the others find the tables of the first one.
 	return j.db.inTurn(ctx, func() error {
 		if err := j.schema.migrate(ctx); err != nil {
 			return err
@@ -217,7 +217,7 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	case version > schemaVersion:
 		return ErrNewer
 	}
-	// Everything is read from one state of the log, so that a daemon that goes on writing does not make it look torn.
+	// One state of the log serves all reads, so that the log of a working daemon does not look torn.
 	_, err = conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM workspaces`)
 	return err
 }

@@ -7,13 +7,13 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// proof is how a workspace stands, or why nobody could say.
+// proof is the state of a workspace's log, or the error of reading it.
 type proof struct {
 	standing
 	err error
 }
 
-// prove returns how a workspace stands, not earlier than when it was called.
+// prove returns the state of a workspace's log at a moment after the call.
 func (j *Journal) prove(ctx context.Context, ws id.Workspace) (standing, error) {
 	if err := ctx.Err(); err != nil {
 		return standing{}, err

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// queue is what waits to be appended, in one lane for each workspace, and everything that Close waits for.
+// queue holds the waiting appends, in one lane for each workspace, and everything that Close waits for.
 type queue struct {
 	db      *database
 	open    func(ws id.Workspace) *lane
@@ -26,7 +26,7 @@ type queue struct {
 type request struct {
 	ctx    context.Context
 	batch  event.Batch
-	answer chan struct{} // closed when what follows is decided
+	answer chan struct{} // closed when the fields below are set
 
 	events []event.Event
 	use    *journal.Use
@@ -61,7 +61,7 @@ func (q *queue) enqueue(r *request) error {
 	return nil
 }
 
-// awaits returns what is closed when so many requests wait in a lane; nil where they do already, or the log is closed.
+// awaits returns a channel that closes when so many requests wait in a lane; nil where they do already, or the log is closed.
 func (q *queue) awaits(l *lane, wanted int) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +99,7 @@ func (q *queue) makeRoom() {
 	}
 }
 
-// take takes what waits in a lane, up to a bound, and puts the lane to rest where nothing does.
+// take removes the waiting requests of a lane, up to a bound, and puts an empty lane to rest.
 func (q *queue) take(l *lane) []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -132,7 +132,7 @@ func (q *queue) settle() {
 	}
 }
 
-// closingTime is how long Close waits for a database that does not answer before it gives up what waits.
+// closingTime is how long Close waits for a database that does not answer before it gives up the waiting requests.
 const closingTime = 10 * time.Second
 
 // resting returns a channel for each lane that works, which is closed when it has answered everybody.

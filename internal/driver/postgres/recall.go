@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// recollection is what some keys were used for. One round trip looks them all up.
+// recollection holds the earlier uses of some keys. One round trip looks them all up.
 type recollection struct {
 	keys []string
 	uses map[string]*journal.Use

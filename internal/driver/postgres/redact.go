@@ -25,7 +25,7 @@ type redaction struct {
 const (
 	redactionRecorded = iota
 	redactionReplaced // the body is deleted, and the documents that it had touched are others under other keys
-	redactionDone     // and the keys of what was there are destroyed
+	redactionDone     // and the keys of the old data are destroyed
 )
 
 // Unfinished implements journal.Redactor.
@@ -128,8 +128,8 @@ func recordedOf(ctx context.Context, tx pgx.Tx, no int64, seqs []uint64) (open [
 	return open, left, nil
 }
 
-// destroy destroys the keys of what was replaced, here and, by the word that is passed, in every daemon that has them in memory. Where
-// members work together a redaction is done when each of them has said that it has dropped them.
+// destroy destroys the keys of replaced documents, here and, by the word that is passed, in every daemon that has them in memory. With
+// several members a redaction is complete when each of them has confirmed that it dropped the keys.
 func (rd *redaction) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) error {
 	var no, destroyed int64
 	done := func(tx pgx.Tx) error {
@@ -232,7 +232,7 @@ func (r *refolding) run() error {
 	return r.write()
 }
 
-// write puts what was folded in the place of what was there, each document under a new number and key, and condemns the old ones.
+// write replaces the old documents by the newly folded ones, each under a new number and key, and marks the old keys for destruction.
 func (r *refolding) write() error {
 	l := r.l
 	if err := l.begin(l.ctx, nil, false); err != nil {

@@ -11,13 +11,13 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// reign is what gives this daemon the right to write: it has the database alone, or is one of the members that have it.
+// reign is this daemon's right to write: it has the database alone, or is one of the members that have it.
 type reign struct {
 	db       *database
 	folds    *folds
 	together *Members
 	no       int64     // of this daemon, or of the members of which it is one; 0 for neither
-	crown    *pgx.Conn // with the locks that go with it
+	lockConn *pgx.Conn // holds the locks
 }
 
 // A daemon that takes the database for itself holds an advisory lock for as long as its connection lasts, and has a number that stands in
@@ -25,8 +25,8 @@ type reign struct {
 // says that the one before has ended, also to that one, when it was stopped for an hour and goes on. Members hold the lock together, and
 // have one reign together.
 
-// crownLock is the advisory lock of the daemon that has the database exclusively.
-const crownLock = 0x41676279
+// reignLock is the advisory lock of the daemon that has the database exclusively.
+const reignLock = 0x41676279
 
 // errDeposed means that another daemon has taken the database.
 var errDeposed = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
@@ -40,7 +40,7 @@ const standbyPause = 5 * time.Second
 func (rg *reign) wait(ctx context.Context) error {
 	told := false
 	for {
-		err := rg.crownOnce(ctx, &told)
+		err := rg.lockOnce(ctx, &told)
 		if err == nil || !told || !lost(err) || ctx.Err() != nil {
 			return err
 		}
@@ -52,30 +52,30 @@ func (rg *reign) wait(ctx context.Context) error {
 	}
 }
 
-func (rg *reign) crownOnce(ctx context.Context, told *bool) (err error) {
+func (rg *reign) lockOnce(ctx context.Context, told *bool) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, rg.db.reads.Config().ConnConfig)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if rg.crown = conn; err != nil {
-			rg.crown = nil
+		if rg.lockConn = conn; err != nil {
+			rg.lockConn = nil
 			err = errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 		}
 	}()
 	free := false
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock`+rg.shared()+`($1)`, crownLock).Scan(&free); err != nil || free {
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock`+rg.shared()+`($1)`, reignLock).Scan(&free); err != nil || free {
 		return err
 	}
 	if !*told && rg.db.options.Waits != nil {
 		rg.db.options.Waits()
 	}
 	*told = true
-	_, err = conn.Exec(ctx, `SELECT pg_advisory_lock`+rg.shared()+`($1)`, crownLock)
+	_, err = conn.Exec(ctx, `SELECT pg_advisory_lock`+rg.shared()+`($1)`, reignLock)
 	return err
 }
 
-// shared is what distinguishes the lock of a member from that of a daemon that has the database for itself.
+// shared distinguishes the lock of a member from that of a daemon that has the database for itself.
 func (rg *reign) shared() string {
 	if rg.db.options.Member != nil {
 		return "_shared"
@@ -93,21 +93,20 @@ func (rg *reign) begin(ctx context.Context) error {
 	})
 }
 
-// reignPeriod is how often a lock that was lost is tried again.
+// reignPeriod is the interval between attempts to get back a lost lock.
 const reignPeriod = 200 * time.Millisecond
 
-// Reign returns nil when ctx ends, and an error as soon as another daemon has taken the database. A connection that is lost is made
-// again, and the reign goes on where nobody else has begun one meanwhile. It is called once, for a journal that was opened alone or as a
-// member's.
+// Reign returns nil when ctx ends, and an error as soon as another daemon has taken the database. It renews a lost connection, and the
+// reign continues if nobody else has begun one meanwhile. Call it once, for a journal that was opened alone or as a member's.
 func (j *Journal) Reign(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if j.reign.crown != nil {
-			_, err := j.reign.crown.WaitForNotification(ctx) // which comes never; it ends with the connection
+		if j.reign.lockConn != nil {
+			_, err := j.reign.lockConn.WaitForNotification(ctx) // which comes never; it ends with the connection
 			if ctx.Err() != nil {
 				return nil
 			}
-			_ = errors.Join(err, j.reign.crown.Close(context.WithoutCancel(ctx)))
-			j.reign.crown = nil
+			_ = errors.Join(err, j.reign.lockConn.Close(context.WithoutCancel(ctx)))
+			j.reign.lockConn = nil
 		}
 		deposed, err := j.reign.again(ctx)
 		err = j.db.trouble(err)
@@ -136,14 +135,14 @@ func (rg *reign) again(ctx context.Context) (deposed bool, err error) {
 		return false, err
 	}
 	free, reign := false, int64(0)
-	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock`+rg.shared()+`($1), reign FROM log`, crownLock).Scan(&free, &reign)
+	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock`+rg.shared()+`($1), reign FROM log`, reignLock).Scan(&free, &reign)
 	if err == nil && free && reign == rg.no && rg.together.no != 0 {
 		if err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, memberLock, int32(rg.together.no)).Scan(&free); err == nil && free {
 			err = rg.folds.enter(ctx, conn) // an operator may have given this member up
 		}
 	}
 	if err == nil && free && reign == rg.no {
-		rg.crown = conn
+		rg.lockConn = conn
 		return false, nil
 	}
 	// The lock may be held by our own lost connection, of which the server does not know yet that it is lost.

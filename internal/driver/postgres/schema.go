@@ -99,7 +99,7 @@ func (s *schema) sameKeys(ctx context.Context) error {
 // keyringTree is the tree of which one key shows that two daemons have the same keys.
 const keyringTree = "database"
 
-// holdsKeys refuses a log whose keys are not here: what was decided in it would be unknown.
+// holdsKeys refuses a log whose keys are not here: its decisions would be unknown.
 func (s *schema) holdsKeys(ctx context.Context) error {
 	return s.db.reading(ctx, func(db querier) error {
 		rows, err := db.Query(ctx, `SELECT w.name, b.seq, b.generation FROM workspaces w CROSS JOIN LATERAL

@@ -81,8 +81,8 @@ type shelved struct {
 	docs     map[docRef]projection.Document // Version 0 for one that is not there
 	bytes    int
 
-	// What was just written is likely to be read soon, a run more than a message: it waits here until somebody does, and does not drive out
-	// what is read often.
+	// Readers often need new documents soon, runs more than messages. So new documents wait here for their first reader, and do not
+	// displace documents that are read often.
 	young      map[docRef]projection.Document
 	youngBytes int
 	born       []docRef // the young in their order, and some that were
@@ -158,7 +158,7 @@ func (s *shelf) expect(ws id.Workspace, head uint64) {
 	}
 }
 
-// lay puts there what a group of our own has changed, which has taken the workspace from one place to another.
+// lay puts the changes of a group of our own on the shelf. The group took the workspace from one place to another.
 func (s *shelf) lay(ws id.Workspace, was, now standing, g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// connection is a connection with its prepared statements. It is used by one goroutine at a time.
+// connection is a connection with its prepared statements. One goroutine at a time uses it.
 type connection struct {
 	conn  *sqlite3.Conn
 	stmts map[string]*sqlite3.Stmt
@@ -100,7 +100,7 @@ func (c *connection) one(scan func(*sqlite3.Stmt), sql string, args ...any) (boo
 // writtenAtOnce is how many events one statement writes, as long as there are as many; each row costs a fifth less than alone.
 const writtenAtOnce = 16
 
-// insertBatches writes the events of batches and adds to a list what they can be found by.
+// insertBatches writes the events of batches and adds their search keys to a list.
 func (c *connection) insertBatches(batches []plannedBatch, list []located) ([]located, error) {
 	var rows []row
 	for i := range batches {

@@ -24,8 +24,8 @@ type file struct {
 	lock      *sqlite3.Conn
 }
 
-// connectUnwritable opens a log that lies on a medium which nobody can write, so that it does not change either. What a daemon that was
-// killed has left in a write-ahead log cannot be seen there without writing; then it is refused.
+// connectUnwritable opens a log that lies on a medium which nobody can write, so that it does not change either. It returns an error if a
+// killed daemon has left events in the write-ahead log, because they cannot be read without writing.
 func (fl *file) connectUnwritable() (*sqlite3.Conn, error) {
 	if left, err := os.Stat(fl.options.Path + "-wal"); err == nil && left.Size() > 0 {
 		return nil, fault.New(fault.Conflict, "log_unwritable",

@@ -26,7 +26,7 @@ const (
 	flushQuiet    = 100 * time.Millisecond // without an append, after which they are written all the same
 )
 
-// behind is what the tables lag behind.
+// behind holds the changes that the tables lack.
 type behind struct {
 	events  int
 	bytes   int
@@ -36,7 +36,7 @@ type behind struct {
 
 func (b *behind) due() bool { return b.events >= flushedAtOnce || b.bytes >= flushedBytes }
 
-// flush is what brings the tables up to the group that it is written with.
+// flush holds the changes that bring the tables up to the group that they are written with.
 type flush struct {
 	docs    []plannedDocument
 	streams []plannedStream // their ends
@@ -60,7 +60,7 @@ type plannedDocument struct {
 	added, removed           []projection.Index
 }
 
-// flush takes what the tables lag behind.
+// flush takes the changes that the tables lack.
 func (l *ledger) flush() *flush {
 	f := &flush{docs: make([]plannedDocument, len(l.behind.folios)), streams: make([]plannedStream, len(l.behind.streams))}
 	for i, at := range l.behind.folios {
@@ -86,7 +86,7 @@ func (l *ledger) flush() *flush {
 	return f
 }
 
-// flush writes what the tables lag behind. The heads of the workspaces are there already.
+// flush writes the changes that the tables lack. The heads of the workspaces are there already.
 func (c *connection) flush(f *flush) error {
 	for i := range f.docs {
 		if err := c.writeDocument(&f.docs[i]); err != nil {
@@ -170,7 +170,7 @@ func (l *ledger) refold(ws id.Workspace, events []event.Event) error {
 				return err
 			}
 			if f.state.Seq >= e.Seq {
-				continue // the table knows the event, whatever is said of it
+				continue // the table has the event already
 			}
 			state, err := f.state.Fold(*e)
 			if err != nil {
@@ -227,7 +227,7 @@ func (c *connection) snapshot(fn func() error) (err error) {
 	return fn()
 }
 
-// newer is what the table of a projection lags behind.
+// newer holds the changes that the table of a projection lacks.
 type newer struct {
 	seqs map[string]uint64 // by key: the event up to which a document is folded
 	docs []changedDocument // those of them that a query selects, in its order

@@ -19,7 +19,8 @@ type folds struct {
 	set       *projection.Set
 }
 
-// lookAhead folds what the tables of a workspace lag behind, once, where nobody writes: a daemon did not end in good order, or is at work.
+// lookAhead folds the events that the tables of a workspace lack, once, in a log that this program does not write. Its daemon was killed,
+// or is at work.
 func (fs *folds) lookAhead(ctx context.Context, ws id.Workspace) error {
 	if !fs.file.readOnly {
 		return nil
@@ -65,8 +66,7 @@ func (fs *folds) current(ctx context.Context) ([]projection.Definition, error) {
 	return current, err
 }
 
-// open makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any
-// more.
+// open makes the documents agree with the definitions: it rebuilds the documents of a new version and drops those without a definition.
 func (fs *folds) open(ctx context.Context) error {
 	live, err := fs.committer.w.projections()
 	if err != nil {

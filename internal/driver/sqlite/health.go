@@ -14,7 +14,7 @@ type health struct {
 	views  *views
 	syncer *syncer
 	failed atomic.Pointer[fault.Error] // why nothing is accepted, until Mend takes it away
-	unsure atomic.Bool                 // what is on the disk is known again only after a restart
+	unsure atomic.Bool                 // the state of the disk is unknown until a restart
 }
 
 // fail shuts the log after a write that failed, until Mend has found out what is on the disk. Where the disk was told to keep what was

@@ -1,6 +1,6 @@
 // Package sqlite keeps the log and its documents in one SQLite file, durable before it is acknowledged.
 //
-// Appends pass three goroutines. The planner takes whatever waits as one group and turns it into events and documents, in memory; the
+// Appends pass three goroutines. The planner takes all waiting batches as one group and turns it into events and documents, in memory; the
 // committer writes the group in one transaction, while the planner plans the next; the syncer waits until the disk has it, once for all
 // groups that were written meanwhile, lays the documents as they are now on the shelf, and answers. The documents' tables are written for a
 // thousand events at a time. Each batch of a group succeeds or fails alone. Readers have connections of their own.
@@ -57,12 +57,12 @@ func newJournal(o Options, set *projection.Set) *Journal {
 	}
 }
 
-// Close records what waits, then shuts the log. It waits for readers to end.
+// Close records the waiting batches and then shuts the log. It waits for readers to end.
 func (j *Journal) Close() error {
-	j.planning.gate.Lock()
+	j.planning.closing.Lock()
 	was := j.planning.closed
 	j.planning.closed = true
-	j.planning.gate.Unlock()
+	j.planning.closing.Unlock()
 	if was {
 		return nil
 	}
@@ -77,9 +77,9 @@ func (j *Journal) Close() error {
 
 // release gives back everything that open took, also after an open that failed half-way.
 func (j *Journal) release() error {
-	j.planning.gate.Lock()
+	j.planning.closing.Lock()
 	j.planning.closed = true
-	j.planning.gate.Unlock()
+	j.planning.closing.Unlock()
 	close(j.views.done)
 	j.views.watch.Close()
 	var errs []error

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Limits of what the ledger keeps in memory. Beyond these it forgets what it can read again.
+// Limits of the ledger's memory. Beyond these it forgets entries that it can read again.
 const (
 	keptStreams   = 16_384
 	keptDocuments = 4_096
@@ -42,7 +42,7 @@ type ledger struct {
 	kept    int           // bytes of folios
 	added   [2]*additions // by the present group and by the one before
 	behind  behind
-	keeps   bool // what the tables lag behind is not written
+	keeps   bool // changes that the tables lack are not written
 
 	// Changes of the current group, in their order.
 	dirtyTenants []id.Workspace
@@ -60,7 +60,7 @@ type tenant struct {
 	flushed uint64 // when the ledger was loaded
 	last    event.Digest
 	made    bool // has a row, or will have
-	dirty   bool // is among what the present group changes
+	dirty   bool // the present group changes it
 }
 
 type line struct {
@@ -105,7 +105,7 @@ func newAdditions() *additions {
 	return &additions{uses: map[keyRef]journal.Use{}, taken: map[keyRef]bool{}, ids: map[id.Event]bool{}}
 }
 
-// load reads what the ledger always keeps, and forgets the rest. Nothing may be on its way to the file.
+// load reads the permanent part of the ledger, and forgets the rest. Nothing may be on its way to the file.
 func (l *ledger) load(ctx context.Context, r *connection) error {
 	*l = ledger{
 		r: r, set: l.set, tenants: map[id.Workspace]*tenant{}, types: map[string]int64{}, projections: map[string]int64{},
@@ -142,7 +142,7 @@ func (l *ledger) load(ctx context.Context, r *connection) error {
 	return l.orphans(r)
 }
 
-// errOrphans refuses a log of which a workspace was taken away: what is left of it would be hidden, and its place given to another.
+// errOrphans refuses a log of which a workspace was taken away: the rest of it would be hidden, and another would get its place.
 var errOrphans = fault.New(fault.Internal, "log_damaged",
 	"the log holds events of a workspace that it does not name any more: a row of it was removed").
 	With("put the log back from a copy that agentbox audit verify finds intact")
@@ -255,7 +255,7 @@ func (l *ledger) Used(ws id.Workspace, key string) (journal.Use, bool, error) {
 	return use, ok, err
 }
 
-// selectUse is how a batch is found by its key.
+// selectUse finds a batch by its key.
 const selectUse = `SELECT digest, first, count FROM batches WHERE workspace = ? AND key = ?`
 
 func scanUse(use *journal.Use) func(*sqlite3.Stmt) {
@@ -347,7 +347,7 @@ func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	return f, nil
 }
 
-// apply adds a planned batch to what the ledger knows.
+// apply adds a planned batch to the ledger.
 func (l *ledger) apply(b event.Batch, events []event.Event) (plannedBatch, error) {
 	t := l.tenants[b.Workspace]
 	if t == nil {

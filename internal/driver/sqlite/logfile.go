@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/host"
 )
 
-// gatheredBytes is how much of the write-ahead log is held back at most before it is written.
+// gatheredBytes is the most of the write-ahead log that is held back before it is written.
 const gatheredBytes = 1 << 20
 
 // gathering is a file layer that writes the write-ahead log in few large pieces. SQLite writes it page by page, two calls each; nobody may
@@ -97,7 +97,7 @@ func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// Sync implements vfs.File. The first page of the log, and its name, are never left for later: what follows is read by them.
+// Sync implements vfs.File. The first page of the log, and its name, are never left for later, since they are needed to read the rest.
 func (f *logFile) Sync(flags vfs.SyncFlag) error {
 	begins := f.at == 0 || f.folder != ""
 	if err := f.flush(); err != nil {

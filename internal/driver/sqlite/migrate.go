@@ -66,20 +66,20 @@ COMMIT`
 // lastOfVersion2 is the event_hash of the last event of a workspace, as its record has it; a missing one stays missing.
 const lastOfVersion2 = `coalesce((SELECT substr(record, -40, 32) FROM events WHERE place = (workspaces.no << 40) + workspaces.head), x'')`
 
-// laidOver makes the tables of each version look like those of the next.
+// laidOver makes the tables of each version look like those of the next version.
 var laidOver = map[int]string{
 	1: asOfVersion1,
 	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, 0 AS indexed, head AS flushed, ` + lastOfVersion2 +
 		` AS last FROM main.workspaces`,
-	// its postings lack some
+	// version 3 lacks some postings
 	3: `CREATE TEMP VIEW IF NOT EXISTS workspaces AS SELECT no, name, head, 0 AS indexed, flushed, last FROM main.workspaces`,
-	4: `CREATE TEMP VIEW IF NOT EXISTS workspaces AS SELECT no, name, head, 0 AS indexed, flushed, last FROM main.workspaces`, // and here too
+	4: `CREATE TEMP VIEW IF NOT EXISTS workspaces AS SELECT no, name, head, 0 AS indexed, flushed, last FROM main.workspaces`, // version 4 too
 }
 
-// postedAtOnce is how many events are read into memory for postings that an earlier version did not write.
+// postedAtOnce is how many events postMore reads into memory at once.
 const postedAtOnce = 16 << 10
 
-// postMore writes the postings that versions 3 and 4 have not: those of steps and threads, and those of causes.
+// postMore writes the postings that versions 3 and 4 lack: those of steps, threads and causes.
 func (fl *file) postMore(conn *sqlite3.Conn, version int) error {
 	missing := int64(postedStep)
 	if version == 4 {
@@ -135,7 +135,7 @@ CREATE TABLE redactions (
 ) STRICT;
 CREATE INDEX redactions_open ON redactions (place) WHERE done < 2;`
 
-// theTriggers are those of version 2 that version 1 has not.
+// theTriggers are the triggers of version 2 that version 1 lacks.
 const theTriggers = `
 CREATE TRIGGER bodies_no_update BEFORE UPDATE ON bodies BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER bodies_no_delete BEFORE DELETE ON bodies WHEN NOT EXISTS (SELECT 1 FROM redactions WHERE place = OLD.place)
@@ -144,8 +144,8 @@ CREATE TRIGGER redactions_no_update BEFORE UPDATE ON redactions WHEN NEW.place <
   BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER redactions_no_delete BEFORE DELETE ON redactions BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;`
 
-// sealAll seals every body of a log of version 1. The gaps of the file are cleared before, for that version left in them what documents had
-// held; what is overwritten now leaves nothing.
+// sealAll seals every body of a log of version 1. It clears the unused pages of the file first, because that version left contents of
+// documents in them. The pages that it overwrites afterwards leave nothing.
 func (fl *file) sealAll(conn *sqlite3.Conn) (err error) {
 	if err := conn.Exec(`VACUUM; BEGIN IMMEDIATE;` + toVersion2); err != nil {
 		return err

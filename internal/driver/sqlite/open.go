@@ -64,7 +64,7 @@ type Options struct {
 	IDs         *id.Source
 	Entropy     io.Reader  // of the salts
 	Existing    bool       // there has to be a log already: an empty file is ErrEmpty and stays as it is
-	Keys        vault.Keys // that bodies are sealed under; nil leaves them as they are, and cannot open what is sealed
+	Keys        vault.Keys // bodies are sealed under them; nil leaves bodies as they are, and cannot open sealed ones
 	VFS         string     // name of a registered SQLite VFS; empty for the operating system's files
 
 	Committed func(batches int, took time.Duration) // the syncer calls it after each durable commit and waits for it; may be nil
@@ -178,7 +178,7 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	if err := conn.Exec(`PRAGMA query_only = ON`); err != nil {
 		return fmt.Errorf("open the log for reading: %w", err)
 	}
-	// Everything is read from one snapshot, so that a daemon that goes on writing does not make the log look torn.
+	// One snapshot serves all reads, so that the log of a working daemon does not look torn.
 	if err := conn.Exec(`BEGIN; SELECT count(*) FROM workspaces`); err != nil {
 		return fmt.Errorf("open the log for reading: %w", err)
 	}
@@ -230,7 +230,7 @@ func settle(conn *sqlite3.Conn) error {
 		{"wal_autocheckpoint", "0", "0"},
 		{"recursive_triggers", "ON", "1"}, // else REPLACE deletes rows without asking the triggers
 		{"trusted_schema", "OFF", "0"},
-		{"secure_delete", "ON", "1"}, // what a document held before a redaction must not lie in the file's gaps
+		{"secure_delete", "ON", "1"}, // redacted parts of a document must not lie in the file's gaps
 		{"cache_size", "-" + strconv.Itoa(writerCachePgs), "-" + strconv.Itoa(writerCachePgs)},
 		{"journal_size_limit", strconv.Itoa(walCap), strconv.Itoa(walCap)},
 	} {
@@ -248,7 +248,7 @@ func settle(conn *sqlite3.Conn) error {
 	return nil
 }
 
-// schemaOf returns the version of the tables, 0 for an empty file, and refuses what is not ours or newer than this program.
+// schemaOf returns the version of the tables, 0 for an empty file, and refuses a file that is not ours or newer than this program.
 func schemaOf(conn *sqlite3.Conn) (int, error) {
 	var found [3]int
 	for i, sql := range []string{`PRAGMA application_id`, `PRAGMA user_version`, `SELECT count(*) FROM sqlite_schema`} {

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// planning takes what waits and turns it into groups for the committer.
+// planning takes the waiting requests and turns them into groups for the committer.
 type planning struct {
 	committer *committer
 	file      *file
@@ -23,11 +23,11 @@ type planning struct {
 	working sync.WaitGroup
 	stop    chan struct{} // closed when the planner is to end
 
-	gate   sync.RWMutex // guards closed; held for reading while a request is put into the queue
-	closed bool
+	closing sync.RWMutex // guards closed; held for reading while a request is put into the queue
+	closed  bool
 }
 
-// group is what one transaction writes: requests, and everything that they become. Once the committer has it nobody else touches it.
+// group is the content of one transaction: requests, and everything that they become. Once the committer has it nobody else touches it.
 type group struct {
 	requests []*request
 	batches  []plannedBatch
@@ -105,7 +105,7 @@ func (p *planning) next() *request {
 			p.flush()
 		case <-p.stop:
 			release()
-			// Nobody can enqueue any more; what waits is still recorded.
+			// Nobody can enqueue any more; waiting requests are still recorded.
 			select {
 			case r := <-p.queue:
 				return r
@@ -200,7 +200,8 @@ func (p *planning) together(r *request) *request {
 	}
 }
 
-// apart plans requests anew, each alone, after one of them could not be folded: that may have spoilt what it shares with others.
+// apart plans requests anew, each alone, after one of them could not be folded: that may have spoilt the documents that it shares with
+// others.
 func (p *planning) apart(requests []*request, err error) {
 	l := &p.ledger
 	if l.broken == nil {
@@ -272,7 +273,7 @@ type request struct {
 	batch  event.Batch
 	task   func(ctx context.Context) error
 	mends  bool          // the task is to be run although the log is shut
-	answer chan struct{} // closed when what follows is decided
+	answer chan struct{} // closed when the fields below are set
 
 	events []event.Event
 	use    *journal.Use
@@ -290,8 +291,8 @@ func (p *planning) do(r *request) error {
 }
 
 func (p *planning) enqueue(r *request) error {
-	p.gate.RLock()
-	defer p.gate.RUnlock()
+	p.closing.RLock()
+	defer p.closing.RUnlock()
 	if p.closed || p.file.readOnly {
 		return journal.ErrClosed
 	}
@@ -306,7 +307,7 @@ func (p *planning) enqueue(r *request) error {
 	}
 }
 
-// flush hands the committer what the tables lag behind, alone.
+// flush hands the committer the changes that the tables lack, alone.
 func (p *planning) flush() {
 	if p.ledger.behind.events == 0 {
 		return

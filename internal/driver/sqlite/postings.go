@@ -37,7 +37,7 @@ type posting struct {
 	places []byte
 }
 
-// located is an event with what it can be found by.
+// located is an event with its search keys.
 type located struct {
 	place, stream, streamSeq int64
 	run, correlation, entity string
@@ -98,7 +98,7 @@ func (c *connection) post(postings []*posting) error {
 	return nil
 }
 
-// located reads what the events between two places can be found by.
+// located reads the search keys of the events between two places.
 func (c *connection) located(first, last int64) ([]located, error) {
 	rows, err := c.rows(`SELECT place, stream, stream_seq, run, correlation, entity, record FROM events WHERE place BETWEEN ? AND ? ORDER `+
 		`BY place`, first, last)

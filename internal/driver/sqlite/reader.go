@@ -102,7 +102,7 @@ func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Even
 	return c.fill(e, row, 8)
 }
 
-// Used implements journal.Journal. That a key is new waits for no disk.
+// Used implements journal.Journal. A new key is known without waiting for the disk.
 func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (use journal.Use, known bool, err error) {
 	no := j.views.watch.number(ws)
 	if no == 0 {

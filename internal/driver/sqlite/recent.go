@@ -54,7 +54,7 @@ func (r *recent) read(q journal.Query) (found []event.Event, ok bool) {
 	return found, true
 }
 
-// lay puts there what a commit has brought.
+// lay adds the events of a commit.
 func (r *recent) lay(g *group) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *recent) clear(keep bool) {
 	r.of, r.bytes, r.off = nil, 0, !keep
 }
 
-// takes is what an event counts against the bounds.
+// takes is the size of an event that counts against the bounds.
 func takes(e *event.Event) int {
 	return recentHeader + len(e.Data) + len(e.PolicyContext) + len(e.ModelContext) + len(e.Display)
 }

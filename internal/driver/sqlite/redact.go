@@ -95,7 +95,7 @@ func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) er
 	}})
 }
 
-// forget destroys the keys of bodies, then the bodies and what was made of them.
+// forget destroys the keys of bodies, then the bodies and everything made of them.
 func (ra *redaction) forget(ctx context.Context, ws id.Workspace, no int64, seqs []uint64) error {
 	// The documents that the data touched are found while the data can be read.
 	r := ra.refolding(ws, no, seqs)
@@ -135,7 +135,7 @@ func (ra *redaction) forget(ctx context.Context, ws id.Workspace, no int64, seqs
 const (
 	redactionRecorded  = iota
 	redactionDestroyed // key, body, and what documents had of it
-	redactionDone      // and what the write-ahead log had
+	redactionDone      // and the old data of the write-ahead log
 )
 
 // mark notes that redactions are done.
@@ -196,7 +196,7 @@ func (ra *redaction) refolding(ws id.Workspace, no int64, seqs []uint64) *projec
 	}
 }
 
-// destroy deletes bodies and folds what they had touched again. It runs in a transaction.
+// destroy deletes bodies and folds the documents again that they had touched. It runs in a transaction.
 func (ra *redaction) destroy(ctx context.Context, no int64, r *projection.Refolding) error {
 	for _, seq := range r.Seqs {
 		if err := ra.committer.w.exec(`DELETE FROM bodies WHERE place = ?`, placeOf(no, seq)); err != nil {
@@ -214,7 +214,7 @@ func (ra *redaction) destroy(ctx context.Context, no int64, r *projection.Refold
 	})
 }
 
-// replaceDocument puts what was folded in the place of what was there.
+// replaceDocument replaces an old document by the newly folded one.
 func (ra *redaction) replaceDocument(no int64, ref projection.Ref, state projection.State, gone bool) error {
 	def, err := ra.folds.set.Lookup(ref.Name)
 	if err != nil {

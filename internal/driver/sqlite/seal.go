@@ -67,7 +67,7 @@ func (c *connection) fill(e *event.Event, row *sqlite3.Stmt, column int) error {
 	return nil
 }
 
-// remains returns what the redaction of the event at a place has left of its data; false where none is recorded.
+// remains returns the data that the redaction of the event at a place has left; false where none is recorded.
 func (c *connection) remains(ws id.Workspace, place int64) ([]byte, bool, error) {
 	by := int64(0)
 	if found, err := c.one(func(s *sqlite3.Stmt) { by = s.ColumnInt64(0) }, `SELECT by FROM redactions WHERE place = ?`, place); err != nil ||
@@ -88,7 +88,7 @@ func (c *connection) remains(ws id.Workspace, place int64) ([]byte, bool, error)
 	return redacted.Remains, err == nil, err
 }
 
-// holdsKeys refuses a log whose keys are not here: what was decided in it would be unknown.
+// holdsKeys refuses a log whose keys are not here: its decisions would be unknown.
 func (fl *file) holdsKeys() error {
 	names := map[int64]id.Workspace{}
 	rows, err := fl.committer.w.rows(`SELECT no, name FROM workspaces`)

@@ -93,7 +93,7 @@ func (s selection) oneSQL() string {
 	return `SELECT ` + eventColumns + ` FROM events e` + eventTables + ` WHERE e.place = ?` + s.filter
 }
 
-// rangeSQL reads what is selected between two places, at most a limit.
+// rangeSQL reads the selected events between two places, at most a limit.
 func (s selection) rangeSQL() string {
 	direction := ``
 	if s.last {
@@ -103,7 +103,7 @@ func (s selection) rangeSQL() string {
 		` ORDER BY e.place` + direction + ` LIMIT ? + 0`
 }
 
-// read returns what a checked query selects, from one snapshot.
+// read returns the events that a checked query selects, from one snapshot.
 func (c *connection) read(q journal.Query, no int64) (events []event.Event, err error) {
 	if c.conn.GetAutocommit() {
 		if err := c.exec(`BEGIN`); err != nil {

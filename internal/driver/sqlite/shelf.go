@@ -32,7 +32,7 @@ type shelf struct {
 	off    bool                         // none of them is kept now
 }
 
-// listed is what lists are made of: the documents of one projection in a workspace.
+// listed holds the documents of one projection in a workspace, for lists.
 type listed struct {
 	workspace id.Workspace
 	name      string
@@ -48,7 +48,7 @@ type place struct {
 }
 
 // find returns a document. Its body belongs to the shelf. Version 0 means that the key has no document. If the document is not on the
-// shelf, mine is the place that the caller may fill with what it reads, or nil if it may not.
+// shelf, mine is the place that the caller may fill after reading, or nil if it may not.
 func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, mine *place) {
 	s.mu.RLock()
 	at, off := s.places[ref], s.off

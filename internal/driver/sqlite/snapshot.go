@@ -19,8 +19,8 @@ var ErrOlder = fault.New(fault.Conflict, "log_too_old", "the log was written by 
 // are folded from the log, and hold in the clear what the log holds sealed.
 var copied = []string{"workspaces", "streams", "types", "events", "postings", "bodies", "batches", "event_keys", "redactions"}
 
-// Snapshot writes the log of one moment into a new file, beside a daemon or without one: what the log holds, sealed, and nothing that was
-// made of it. The documents are folded anew when the copy is opened with its keys.
+// Snapshot writes the log of one moment into a new file, beside a daemon or without one. The copy has the sealed records and no
+// documents: opening it with its keys folds them anew.
 func Snapshot(ctx context.Context, o Options, target string) error {
 	j := newJournal(o, nil)
 	conn, err := j.file.connect(sqlite3.OPEN_READWRITE) // a log without a daemon may have to be put in order before it can be read

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// syncer waits until the disk has what was written, then answers.
+// syncer waits until the disk has the written commits, then answers.
 type syncer struct {
 	committer *committer
 	file      *file
@@ -31,7 +31,7 @@ type durability struct {
 	grown   chan struct{} // closed and replaced when synced moves or nothing more will; nil while nobody waits
 	sent    uint64        // the last one whose group is on its way to the syncer
 	ended   bool          // no group will follow those that are on their way
-	lost    bool          // a sync has failed: the disk may not have what was written since
+	lost    bool          // a sync has failed: the disk may lack later writes
 	file    *logFile      // the committer's
 	flags   vfs.SyncFlag  // of the sync that is owed
 }
@@ -71,7 +71,7 @@ func (d *durability) handed(g *group) {
 	d.waiting += len(g.batches)
 }
 
-// end says that a write has failed: what has no group yet will never have one.
+// end says that a write has failed: later batches get no group.
 func (d *durability) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +94,7 @@ func (d *durability) worthIt(batches int) <-chan struct{} {
 	return d.moving()
 }
 
-// moving returns what is closed when the disk has more, or will never have. The lock is held.
+// moving returns a channel that closes when the disk has more, or never will. The caller holds the lock.
 func (d *durability) moving() <-chan struct{} {
 	if d.grown == nil {
 		d.grown = make(chan struct{})
@@ -159,8 +159,7 @@ func (d *durability) wait(ctx context.Context) error {
 	return nil
 }
 
-// run is the loop of what comes after a commit: it waits for the disk, once for all groups that are there, and then tells those
-// who wait for them.
+// run is the loop after a commit: it waits for the disk, once for all groups that are there, and then answers their callers.
 func (sy *syncer) run() {
 	soon()
 	var groups []*group
@@ -192,7 +191,7 @@ func (sy *syncer) run() {
 	}
 }
 
-// tell answers whoever waits for a group.
+// tell answers the callers that wait for a group.
 func (sy *syncer) tell(g *group, err error) {
 	if g.done != nil {
 		close(g.done)

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// views is what readers use: connections, and what is kept in memory of what was written last.
+// views are the readers' connections, and the memory of the last writes.
 type views struct {
 	file   *file
 	syncer *syncer

@@ -14,11 +14,11 @@ const (
 	walSoft  = 8_000                 // pages after which it is done although appends wait, beside them
 	walHard  = 16_384                // pages after which the log is to begin anew
 	walRest  = 2_000                 // pages that the committer then moves itself, while no reader holds any back
-	walMost  = 2 * walHard           // pages after which it waits for the checkpointer and moves whatever is left
+	walMost  = 2 * walHard           // pages after which it waits for the checkpointer and moves the rest
 	walCap   = 64 << 20              // bytes to which the file is cut when it begins anew
 )
 
-// walState is what the committer knows of the write-ahead log.
+// walState is the committer's view of the write-ahead log.
 type walState struct {
 	pages  int // in the log
 	moved  int // of them into the database, by the last checkpoint

@@ -22,7 +22,7 @@ type Store struct {
 
 var _ space.Store = (*Store)(nil)
 
-// WrapStore tells the tracer of what is done to files; with a nil tracer it returns the store as it is.
+// WrapStore returns a store that reports its operations to the tracer; with a nil tracer it returns the same store.
 func WrapStore(s space.Store, clock event.Clock, t *Tracer) space.Store {
 	if t == nil {
 		return s
@@ -119,7 +119,7 @@ func (f *files) Watch(ctx context.Context, p policy.Permit, recursive bool) (spa
 	return w, err
 }
 
-// counter counts what is written.
+// counter counts the written bytes.
 type counter struct {
 	to      io.Writer
 	written int64

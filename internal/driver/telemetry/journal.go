@@ -31,8 +31,8 @@ var (
 	_ journal.Hasher  = (*Journal)(nil)
 )
 
-// WrapJournal counts what is appended to a journal, whose documents docs has, and tells the tracer and the daemon's own log of it, where
-// they are not nil.
+// WrapJournal counts the events that are appended to a journal. It tells the tracer and the daemon's log of them, unless they are nil.
+// Docs holds the journal's documents.
 func WrapJournal(j journal.Journal, docs projection.Reader, clock event.Clock, m *Metrics, t *Tracer, logger *slog.Logger) *Journal {
 	return &Journal{j, docs, clock, m, t, logger}
 }
@@ -74,13 +74,13 @@ func (m *Metrics) Committed(batches int, took time.Duration) {
 	m.committing.Observe(took.Seconds())
 }
 
-// approvalStatus is what an event says of a question, in the words of its status.
+// approvalStatus maps an event of a question to the question's status.
 var approvalStatus = map[string]string{
 	policy.ApprovalRequestedType: "requested", policy.ApprovalExpiredType: string(policy.Expired),
 	policy.ApprovalWithdrawnType: string(policy.Withdrawn),
 }
 
-// runStatus is what an event says of a run, in the words of its status.
+// runStatus maps an event of a run to the run's status.
 var runStatus = map[string]string{
 	run.EventCreated: "created", run.EventSuspended: string(run.AwaitingApproval), run.EventCompleted: string(run.Succeeded),
 	run.EventFailed: string(run.Failed), run.EventCancelled: string(run.Cancelled),

@@ -1,7 +1,6 @@
-// Package telemetry counts what the daemon does, for Prometheus, and tells its traces, for OpenTelemetry, by wrapping the contracts that
-// services use.
+// Package telemetry counts the daemon's work for Prometheus and writes its traces for OpenTelemetry.
 //
-// So no service knows of it. Nothing in it decides anything, and nothing waits for whoever reads it.
+// It wraps the contracts that services use, so no service knows of it. Nothing in it decides anything, and nothing waits for a reader.
 package telemetry
 
 //go:generate go test -count=1 -run ^TestTheReferenceIsCurrent$ . -update
@@ -29,7 +28,7 @@ type Definition struct {
 }
 
 // Metrics are the daemon's counters. Make them with NewMetrics; every method may be called from any goroutine. No label takes its value
-// from a caller: each has a short list of values, and what is not on it is `other`.
+// from a caller: each has a short list of values, and every other value is `other`.
 type Metrics struct {
 	registry    *prometheus.Registry
 	process     sync.Once // adds what tells of the process and of the Go runtime, when somebody asks: it looks at a hundred descriptions first
@@ -67,7 +66,7 @@ type Metrics struct {
 	operations *prometheus.CounterVec
 }
 
-// The bounds of histograms, in seconds: of what happens in memory, on the disk, over the network, in a space, and with people.
+// The bounds of histograms, in seconds: of work in memory, on the disk, over the network, in a space, and with people.
 var (
 	instants = []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .1}
 	commits  = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5}
@@ -201,7 +200,7 @@ func operation(typ string) string {
 	return other
 }
 
-// other is the value of a label for whatever has no value of its own.
+// other is the value of a label for everything that has no value of its own.
 const other = "other"
 
 // status is the value of a label for an HTTP status.

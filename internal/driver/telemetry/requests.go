@@ -43,7 +43,7 @@ func (m *Metrics) Stream() (ended func(cause string)) {
 // Signed says that everything which is recorded was found to be under a signed checkpoint.
 func (m *Metrics) Signed(now time.Time) { m.signed.Set(seconds(now)) }
 
-// Visited says what came of bringing the newest checkpoint to the witness of that number, from 1, in the configuration.
+// Visited counts an attempt to bring the newest checkpoint to a witness, by its number in the configuration, from 1.
 func (m *Metrics) Visited(witness int, now time.Time, err error) {
 	name := strconv.Itoa(witness)
 	if err != nil {

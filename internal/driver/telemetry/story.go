@@ -67,7 +67,7 @@ func (t *Tracer) begin(e *event.Event) {
 	t.runs[e.Run] = &traced{parent: parse(d.Trace), began: e.OccurredAt, agent: d.Agent, space: d.Space, steps: map[id.Step]time.Time{}}
 }
 
-// later keeps what is to be told of a run that is about to be made, in case that its first operation begins with it.
+// later keeps the message about a run that is about to be made, in case its first operation begins with it.
 func (t *Tracer) later(r id.Run, tell func(*traced)) {
 	if t == nil || r == "" {
 		return
@@ -105,7 +105,7 @@ func (t *Tracer) expect(r id.Run, drafts []event.Draft) bool {
 	return false
 }
 
-// now tells what was kept of a run.
+// now tells the kept messages about a run.
 func (t *Tracer) now(which id.Run, r *traced) {
 	t.mu.Lock()
 	tell := t.early[which]

@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Tally is what the daemon has done for one workspace since it was started. No metric has it, for workspaces are no short list.
+// Tally counts the daemon's work for one workspace since its start. No metric has it, because the list of workspaces is not short.
 type Tally struct{ Decisions, Appends uint64 }
 
 // tallies count for each workspace. Those exist that the operator has made, so that they are few.
@@ -23,7 +23,7 @@ func (t *tallies) of(ws id.Workspace) *tally {
 	return found.(*tally)
 }
 
-// Tally returns what was counted for a workspace.
+// Tally returns the counts of a workspace.
 func (m *Metrics) Tally(ws id.Workspace) Tally {
 	t := m.tallies.of(ws)
 	return Tally{t.decisions.Load(), t.appends.Load()}

@@ -25,7 +25,7 @@ var (
 	_ space.ContextEnder = (*instance)(nil)
 )
 
-// WrapTier counts what a tier does, and tells the tracer of it if it is not nil.
+// WrapTier counts the work of a tier. It tells the tracer of it, unless the tracer is nil.
 func WrapTier(t space.Tier, clock event.Clock, m *Metrics, to *Tracer) *Tier {
 	return &Tier{t, clock, m, to}
 }

@@ -90,7 +90,7 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(lines) // the caller has gone
 }
 
-// accept does what the protocol says about one request, and returns the witness's signature lines.
+// accept follows the protocol for one request, and returns the witness's signature lines.
 func (h *Handler) accept(ctx context.Context, body string) ([]byte, error) {
 	old, path, signed, err := parse(body)
 	if err != nil {

@@ -38,7 +38,7 @@ type Store interface {
 	// Hold protects later puts from the sweep until release is called, once. A caller that puts content and records its name afterwards holds
 	// it in between.
 	Hold() (release func())
-	// Survey returns what a sweep would free now. It changes nothing.
+	// Survey counts the content that a sweep would free now. It changes nothing.
 	Survey(ctx context.Context, mark Mark) (content.Freed, error)
 	// Sweep removes content that neither the mark names nor a hold protects, by a permit for content.sweep. After a crash the next sweep
 	// continues.

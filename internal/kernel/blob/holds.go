@@ -10,8 +10,8 @@ import (
 // every hold takes a turn. A sweep begins at the turn of the oldest open hold and keeps everything that was put since. So content that was
 // put under a hold is either still held, or its name was recorded before the sweep reads the names. The zero Holds is ready.
 type Holds struct {
-	mu     sync.Mutex // guards what follows
-	turn   uint64
+	mu     sync.Mutex // guards the fields below
+	round  uint64
 	open   map[uint64]bool         // the turns at which open holds began
 	recent map[event.Digest]uint64 // the turns of puts since the oldest of them
 }
@@ -30,20 +30,20 @@ func (h *Holds) Hold() (release func()) {
 }
 
 func (h *Holds) begin() uint64 {
-	h.turn++
+	h.round++
 	if h.open == nil {
 		h.open, h.recent = map[uint64]bool{}, map[event.Digest]uint64{}
 	}
-	h.open[h.turn] = true
-	return h.turn
+	h.open[h.round] = true
+	return h.round
 }
 
 // Put notes that content is about to get its name.
 func (h *Holds) Put(d event.Digest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.turn++; len(h.open) > 0 {
-		h.recent[d] = h.turn
+	if h.round++; len(h.open) > 0 {
+		h.recent[d] = h.round
 	}
 }
 
@@ -70,7 +70,7 @@ func (h *Holds) Sweep() (free func(d event.Digest, remove func() error) (bool, e
 }
 
 func (h *Holds) oldest() uint64 {
-	oldest := h.turn
+	oldest := h.round
 	for began := range h.open {
 		oldest = min(oldest, began)
 	}

@@ -70,7 +70,7 @@ func (c *Continuity) End() error {
 	return nil
 }
 
-// Next takes the next events of the log. An error says what does not continue it; then nothing more may be taken.
+// Next takes the next events of the log. After an error, which says what does not continue the log, Next must not be called again.
 func (c *Continuity) Next(ws id.Workspace, events []event.Event) error {
 	if len(events) == 0 || len(events) > MaxBatch {
 		return fault.New(fault.Invalid, "batch_too_large", "a chunk holds 1 to %d events, not %d", MaxBatch, len(events))

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Damage is the error of a Read that met an entry which differs from what was recorded. It names the entry as far as possible.
+// Damage is the error of a Read that met an entry which differs from the recorded one. It names the entry as far as possible.
 type Damage struct {
 	Workspace id.Workspace
 	Seq       uint64 // 0 if not known
@@ -29,7 +29,7 @@ func (d *Damage) Unwrap() error {
 		d.Seq, d.Workspace)
 }
 
-// Misfiled is an event that is found by something else than what its record, which the chain covers, says of it.
+// Misfiled is an event that stands under another key than that of its record, which the chain covers.
 type Misfiled struct {
 	Seq    uint64 // place in the workspace
 	Stream bool   // it is filed under another stream; else it is about its key

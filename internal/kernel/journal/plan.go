@@ -38,11 +38,11 @@ type Ledger interface {
 	Holds(e id.Event) (bool, error)
 	// Folded returns the version of a document, 0 if there is none. An unknown projection is a fault.
 	Folded(ws id.Workspace, projection, key string) (uint64, error)
-	// Cause returns what the next event about a subject inherits from the latest one; the zero Cause if the log knows none.
+	// Cause returns the cause of the next event about a subject: its latest event; the zero Cause if the log has none.
 	Cause(ws id.Workspace, of event.Subject) (event.Cause, error)
 }
 
-// Planner turns batches into events. It is what every journal does between its lock and its disk, so that all journals do the same.
+// Planner turns batches into events. Every journal uses it between its lock and its disk, so that all journals do the same.
 type Planner struct {
 	clock   event.Clock
 	ids     *id.Source

@@ -307,7 +307,7 @@ func UUIDText(b []byte) (id.Event, bool) {
 	return id.Event(text[:]), true
 }
 
-// Filed is what of a record the event is also filed under.
+// Filed holds the fields of a record that the event is also filed under.
 type Filed struct {
 	Stream event.Stream
 	Thread id.Thread

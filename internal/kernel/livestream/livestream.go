@@ -1,6 +1,6 @@
 // Package livestream is the contract of a run's output while it comes: numbered frames that a reader can resume from any number.
 //
-// Frames are not events: they carry what a command prints, in pieces as they arrive. The result event of the operation holds the whole
+// Frames are not events: they carry the output of a command, in pieces as they arrive. The result event of the operation holds the whole
 // output; frames exist so that people can watch, and they survive a restart of the daemon like everything else.
 package livestream
 
@@ -56,7 +56,7 @@ type Store interface {
 	// Forget destroys the content of the frames of operations of a run, for good. "" names the frames that belong to no operation. The
 	// frames stay, with Forgotten as their content. A run without frames is not an error.
 	Forget(run id.Run, operations ...string) error
-	// Sync makes all frames of the run durable; the executor calls it before it records the result of an operation that took a while.
+	// Sync makes all frames of the run durable; the service of runs calls it before it records the result of an operation that took a while.
 	// Frames that are not durable survive the end of the daemon, but not that of the host.
 	Sync(ctx context.Context, run id.Run) error
 }

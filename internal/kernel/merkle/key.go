@@ -47,7 +47,7 @@ func InstallationOf(key ed25519.PublicKey) string {
 	return "agentbox/" + hex.EncodeToString(sum[:8])
 }
 
-// ParsePublicKey reads a public key. Its error says what is wrong with the text.
+// ParsePublicKey reads a public key. Its error names the problem with the text.
 func ParsePublicKey(text string) (PublicKey, error) {
 	key := PublicKey(strings.TrimSpace(text))
 	if _, err := key.verifier(); err != nil {

@@ -48,7 +48,7 @@ func (k *Known[T]) Load(ctx context.Context, r Reader, ws id.Workspace, name, ke
 	return doc, d.Version, err
 }
 
-// parse reads a document and keeps what it says.
+// parse decodes a document and keeps the value.
 func (k *Known[T]) parse(ref Ref, body []byte) (doc T, err error) {
 	if err := json.Unmarshal(body, &doc); err != nil {
 		return doc, fmt.Errorf("read document %s %s: %w", ref.Name, ref.Key, err)

@@ -108,7 +108,7 @@ func (d Definition) Restore(key string, body []byte, version, seq uint64) (State
 	return s, err
 }
 
-// Cause returns what the next event about the document inherits; nothing if its definition does not lead.
+// Cause returns the cause of the next event about the document; the zero Cause if its definition does not lead.
 func (s State) Cause() event.Cause { return s.cause }
 
 // Fold returns the state after the event. If the data of an event were destroyed, its remains may not be enough for this event or for

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// mergedAtOnce is how many events are kept in memory to be put in order. Where there are more the whole log is read, which is in order.
+// mergedAtOnce is how many events are sorted in memory. If there are more, the whole log is read, which is sorted.
 const mergedAtOnce = 50_000
 
 // Trace selects the events of a workspace that have something in common: their place, their run or their entity. The zero value selects
@@ -189,7 +189,7 @@ func (r *Refolding) fold(events []event.Event) error {
 	return nil
 }
 
-// state returns what a document is folded into so far; the empty document at first.
+// state returns the folded state of a document so far; the empty document at first.
 func (r *Refolding) state(ref Ref) (State, error) {
 	if state, begun := r.states[ref]; begun {
 		return state, nil

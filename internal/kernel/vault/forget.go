@@ -14,10 +14,10 @@ type Forgetter interface {
 	ForgetContent(ctx context.Context, events []event.Event) (Remains, error)
 }
 
-// Remains says what a redaction left, with the reason, for the requester.
+// Remains tells the requester which data a redaction left, and why.
 type Remains struct {
 	Forgotten int      `json:"contents_forgotten"`    // pieces of content whose keys were destroyed
-	Shared    []string `json:"shared,omitempty"`      // content that something else names, each with what does
+	Shared    []string `json:"shared,omitempty"`      // content that something else names, each with the name of that
 	Live      []string `json:"live_files,omitempty"`  // files of living spaces, which are their owner's to delete
 	Missed    []string `json:"not_reached,omitempty"` // parts that could not be reached
 }

@@ -132,7 +132,7 @@ func (t *Tree) Without(leaves []uint64) *Tree {
 	return less
 }
 
-// puncture adds what is left of a node without some of its leaves.
+// puncture adds the remaining parts of a node without some of its leaves.
 func (t *Tree) puncture(n node, leaves []uint64) {
 	switch {
 	case len(leaves) == 0:

@@ -17,7 +17,8 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// act makes the calls of a turn and tells their results to the conversation. Calls that only look are made side by side, others in order.
+// act makes the calls of a turn and adds their results to the conversation. Neighbouring calls that only read run in parallel; all others
+// run in order.
 func (s *session) act(ctx context.Context, calls []model.Call) error {
 	results := make([]model.Result, len(calls))
 	s.refused = nil
@@ -74,7 +75,7 @@ func (s *session) call(ctx context.Context, call model.Call, index int, past err
 	if wrong != "" {
 		return model.Result{ID: call.ID, Failed: true, Text: wrong}, nil
 	}
-	refused := s.past[s.conversation.Turn()+1].Refused[index] // it is not asked about again
+	refused := s.past[s.conversation.Turn()+1].Refused[index] // the gate is not asked again
 	permit := ""
 	if refused == "" {
 		var err error
@@ -121,8 +122,8 @@ func (s *session) note(index int, refused string) {
 	s.refused[index] = refused
 }
 
-// operation returns the operation that a call asks for, nil for a call of the loop's own tool. The text says what is wrong with a call that
-// is not made; the gate is not asked about that.
+// operation returns the operation of a call, nil for a call of the loop's own tool. For an invalid call it returns the reason instead, and
+// the loop neither makes the call nor asks the gate.
 func (s *session) operation(call model.Call) (json.RawMessage, string) {
 	t, ok := s.tool(call.Name)
 	if !ok {
@@ -149,8 +150,8 @@ func (s *session) operation(call model.Call) (json.RawMessage, string) {
 	return operation, ""
 }
 
-// gateName is the name by which the gate, and the list of tools of a room, know a tool: an operation has the prefix of operations, and the
-// loop's own tool one of its own.
+// gateName returns the name of a tool for the gate and for the list of tools of a room. An operation has the prefix of operations, and the
+// loop's own tool has the prefix "agent.".
 func gateName(name string) string {
 	if name == readResult {
 		return "agent." + readResult
@@ -161,7 +162,7 @@ func gateName(name string) string {
 	return name
 }
 
-// invoke asks the gate about a call, for as long as a person has not answered. The text is the refusal of a call that may not be made.
+// invoke asks the gate about a call, again and again until it decides without a person. It returns the permit, or the refusal as text.
 func (s *session) invoke(ctx context.Context, call model.Call, index int, p *errand.Progress) (permit, refused string, err error) {
 	at := errand.TurnCall{Index: index, Call: call.ID, Arguments: event.DigestOf([]byte(call.Arguments))}
 	name := gateName(call.Name)
@@ -191,7 +192,7 @@ func (s *session) conclude(ctx context.Context, p errand.Progress, permit string
 	return s.patiently(ctx, func() error { return s.Records.Conclude(ctx, s.w, p.Call, permit, o) })
 }
 
-// told returns what the model learns of a call that was made.
+// told returns the result of a call as the model reads it.
 func (s *session) told(ctx context.Context, call model.Call, o errand.Outcome) (model.Result, error) {
 	if o.Child == "" && o.Text == "" && o.Artifact == "" {
 		refusal := tool.Refusal{Tool: call.Name, Rule: o.Code, Reason: o.Reason, Instead: o.Instead}

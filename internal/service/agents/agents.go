@@ -19,25 +19,25 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// Records is how the loop reports what it does and asks for permission. Each method may be called again for the same thing after
-// Unavailable. Nothing is recorded or done twice.
+// Records reports the work of the loop and asks for permission. After Unavailable the loop may repeat a method for the same thing; then the
+// method does and records nothing twice.
 type Records interface {
 	// Past returns what was recorded of the run's turns, by their number.
 	Past(ctx context.Context, w errand.Work) (map[int]errand.PastTurn, error)
-	// Heard returns what people said to the run after the first so many.
+	// Heard returns the messages of people to the run, without the first `after` of them.
 	Heard(ctx context.Context, w errand.Work, after int) ([]string, error)
 	// Turn records the step of a turn.
 	Turn(ctx context.Context, w errand.Work, t errand.Turn) (id.Step, error)
-	// Invoke asks the gate about a call of a tool, and records it if it may be made.
+	// Invoke asks the gate about a call of a tool, and records the call if the gate permits it.
 	Invoke(ctx context.Context, w errand.Work, s id.Step, tool string, c errand.TurnCall) (errand.Verdict, error)
 	// Operate does what Prepare returned for a call: it executes an operation in the space, or the daemon does it itself. It returns when that
 	// has ended. Of a call that was executed before it returns what came of it.
 	Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error)
 	// Result returns what came of a call that was made, as a model reads it.
 	Result(ctx context.Context, w errand.Work, o errand.Outcome) (tool.Result, error)
-	// Conclude records what came of a call. The permit is that of its verdict, "" for one that was asked about under an earlier claim.
+	// Conclude records the outcome of a call. The permit is that of its verdict, "" if the verdict came under an earlier claim.
 	Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error
-	// Origin returns in whose name the run asks models.
+	// Origin returns the principal in whose name the run calls models, and its room.
 	Origin(ctx context.Context, w errand.Work) (event.Origin, id.Room, error)
 }
 
@@ -56,20 +56,20 @@ type Loop struct {
 	Prepare func(name string, arguments json.RawMessage) (json.RawMessage, error)
 	// Earlier returns the record of a run that has ended; nil where no run goes on the conversation of another.
 	Earlier func(ctx context.Context, ws id.Workspace, r id.Run) (Earlier, error)
-	// Pins returns the content hashes of everything that a blueprint refers to, as it is now; nil where the daemon lets pins float.
+	// Pins returns the present content hashes of everything that a blueprint refers to. It is nil if the daemon lets pins float.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 }
 
-// The ways in which a run fails that cannot go on, besides those of the conversation.
+// The failures of a run that cannot continue, besides those of the conversation.
 const (
 	FailInput    = "input_invalid"
-	FailChanged  = "definition_changed" // what it was to run with is not what is here
-	FailDiverged = "replay_diverged"    // going through the record again led to another request than was recorded
+	FailChanged  = "definition_changed" // the blueprint, a pin, the tools or the loop have other hashes now
+	FailDiverged = "replay_diverged"    // the replay of the record led to another request than the recorded one
 	FailModel    = "model_failed"
 	FailBudget   = "budget_exceeded"
 )
 
-// Perform works on a run from wherever it stands, until it ends. It returns an error where another engine may go on.
+// Perform continues a run from its recorded state until it ends. It returns an error if another engine may continue the run.
 func (l *Loop) Perform(ctx context.Context, w errand.Work) (errand.Result, error) {
 	mission, ok := errand.ReadMission(w.Input)
 	if !ok {
@@ -121,10 +121,10 @@ type session struct {
 
 	conversation *Conversation
 	step         id.Step // of the present turn
-	heard        int     // texts of people that the conversation knows
+	heard        int     // messages of people that the conversation has
 
 	mu      sync.Mutex     // guards refused
-	refused map[int]string // the refusals of the last calls, by their place
+	refused map[int]string // the refusals of the last calls, by their index
 }
 
 // CacheKey names the conversations of a task to an endpoint's prompt cache. It is the same for the same blueprint and task, so that a
@@ -133,7 +133,7 @@ func CacheKey(m errand.Mission) string {
 	return event.DigestOf([]byte(m.Locked.String() + "\n" + m.Task)).Hex()[:32]
 }
 
-// load reads what the run runs with, and what was recorded of it.
+// load reads the definition of the agent and the record of the run. It returns the failure of a run that cannot continue.
 func (s *session) load(ctx context.Context) (*errand.Result, error) {
 	b, locked, err := s.Read(ctx, s.w.Workspace, s.mission.Blueprint, s.mission.Edition)
 	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Invalid {
@@ -187,11 +187,11 @@ func (s *session) patiently(ctx context.Context, do func() error) error {
 	return errand.Patiently(ctx, s.Clock, do)
 }
 
-// ask gets the answer to a request: the recorded one, or one of a model.
+// ask gets the answer to a request: the recorded one, or a new one of a model. It returns the failure of a run that cannot continue.
 func (s *session) ask(ctx context.Context, r model.Request) (*errand.Result, error) {
 	n := s.conversation.Turn()
 	before, recorded := s.past[n]
-	if recorded { // with what people had said when it was first asked
+	if recorded { // with the messages that the request first had
 		for _, text := range before.Heard {
 			s.conversation.Hear(text)
 		}
@@ -242,7 +242,7 @@ func (s *session) ask(ctx context.Context, r model.Request) (*errand.Result, err
 	return s.answered(ctx, ask)
 }
 
-// answered asks a model until there is an answer, and tells it to the conversation.
+// answered calls a model until it answers, and adds the answer to the conversation.
 func (s *session) answered(ctx context.Context, ask model.Ask) (*errand.Result, error) {
 	for {
 		reply, err := s.Models.Ask(ctx, ask)

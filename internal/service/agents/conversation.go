@@ -1,7 +1,7 @@
 // Package agents is the loop of an agent: it asks a model, makes the tool calls that the model proposes, and goes on to the task's end.
 //
-// A Conversation decides. It is pure: the same answers and results in the same order lead to the same requests. So a run that was
-// interrupted is taken up by going through what was recorded of it again, and a run is replayed without a model.
+// A Conversation decides. It is pure: the same answers and results in the same order lead to the same requests. So the loop resumes an
+// interrupted run by replaying its record, and a replay needs no model.
 package agents
 
 import (
@@ -19,19 +19,19 @@ import (
 
 // Bounds of a conversation.
 const (
-	maxCut      = 3         // answers in a row that were cut
-	maxEmpty    = 2         // answers in a row that said nothing
-	warnSame    = 3         // turns in a row that were the same, after which the model is told
-	maxSame     = 6         // and after which the run ends
+	maxCut      = 3         // cut answers in a row
+	maxEmpty    = 2         // empty answers in a row
+	warnSame    = 3         // equal turns in a row, after which the loop warns the model
+	maxSame     = 6         // equal turns in a row, after which the run ends
 	maxCalls    = 64        // of one answer
 	maxSummary  = 2_000     // characters of the report that a list shows
-	bytesAToken = 3         // by which the length of a context is estimated; a token of English has about four
-	stub        = 200       // characters that remain of a shortened result
+	bytesAToken = 3         // estimates the length of a context; a token of English has about four bytes
+	stub        = 200       // characters of a shortened result
 	maxRead     = 1_000_000 // characters of one read_result; the blueprint may say less
-	header      = 100       // characters that are left for the first line of what read_result shows
+	header      = 100       // characters for the first line of a read_result
 )
 
-// The ways in which the loop ends a run.
+// The failures with which the loop ends a run.
 const (
 	FailSteps    = "step_limit"
 	FailTokens   = "token_limit"
@@ -43,7 +43,8 @@ const (
 	FailFiltered = "model_filtered"
 )
 
-// Conversation is the state of an agent's run. Make it with Begin, then do what Next says, and tell what came of it.
+// Conversation is the state of an agent's run. Make it with Begin. Then repeat: do what Next asks for, and report it with Answered,
+// Overflowed or Acted.
 type Conversation struct {
 	def   blueprint.Blueprint // with its defaults
 	tools []tool.Tool
@@ -51,7 +52,7 @@ type Conversation struct {
 	task  string
 
 	before    []turn // of the earlier runs whose conversation this is
-	leftOut   bool   // some of them are not sent any more
+	leftOut   bool   // the requests leave some of them out
 	turns     []turn
 	heard     []string // since the last request
 	end       *errand.Result
@@ -66,36 +67,33 @@ type Conversation struct {
 
 // turn is one answer of a model, and what followed.
 type turn struct {
-	first   bool     // it begins an earlier run; its task is the first of what people said
-	heard   []string // what people said before it
+	first   bool     // it begins an earlier run, whose task is heard[0]
+	heard   []string // messages of people before it
 	answer  model.Answer
 	results []model.Result
-	note    string // what the loop says after it
+	note    string // the loop's own message after it
 }
 
-// Next is what a conversation needs: one of the three.
+// Next is the next step of a conversation. One of the fields is set.
 type Next struct {
-	Request *model.Request // a model's answer to this
-	Calls   []model.Call   // the results of these calls
-	End     *errand.Result // nothing more: the run ends so
+	Request *model.Request // ask a model
+	Calls   []model.Call   // make these calls
+	End     *errand.Result // end the run with this result
 }
 
-// Begin returns the conversation of a run that has just begun. The key names it to the endpoint's prompt cache.
+// Begin returns the conversation of a new run. The key identifies it for the endpoint's prompt cache.
 func Begin(def blueprint.Blueprint, tools []tool.Tool, key, task string) *Conversation {
 	def = def.Effective()
 	return &Conversation{def: def, tools: tools, key: key, task: task, budget: def.Context.Tokens}
 }
 
-// Turn returns the number of the request that is next, from 0 on, or of that whose calls are made.
+// Turn returns the number of the next request, from 0 on. While the calls of an answer have no results, it is the number of that request.
 func (c *Conversation) Turn() int {
 	if n := len(c.turns); n > 0 && c.waiting() {
 		return n - 1
 	}
 	return len(c.turns)
 }
-
-// Used returns what the answers until now used.
-func (c *Conversation) Used() model.Usage { return c.used }
 
 // waiting reports whether calls of the last answer have no results yet.
 func (c *Conversation) waiting() bool {
@@ -109,7 +107,7 @@ func (c *Conversation) waiting() bool {
 // Hear adds what a person says while the agent works. The model learns it with the next request.
 func (c *Conversation) Hear(said string) { c.heard = append(c.heard, said) }
 
-// Next says what the conversation needs.
+// Next returns the next step of the conversation.
 func (c *Conversation) Next() Next {
 	switch {
 	case c.end != nil:
@@ -187,7 +185,7 @@ func (c *Conversation) Answered(a model.Answer) {
 	c.turns = append(c.turns, t)
 }
 
-// Overflowed tells that the request did not fit into the model's window. It is a turn without an answer, and the next request is shorter.
+// Overflowed notes that the request did not fit into the model's window. That is a turn without an answer. The next request is shorter.
 func (c *Conversation) Overflowed() {
 	c.narrow()
 	c.turns = append(c.turns, turn{heard: c.heard})
@@ -196,7 +194,7 @@ func (c *Conversation) Overflowed() {
 
 func (c *Conversation) narrow() { c.budget = c.budget * 7 / 10 }
 
-// Acted tells the results of the calls, in the order of the calls.
+// Acted adds the results of the calls, in the order of the calls.
 func (c *Conversation) Acted(results []model.Result) {
 	t := &c.turns[len(c.turns)-1]
 	t.results = results
@@ -213,7 +211,7 @@ func (c *Conversation) Acted(results []model.Result) {
 	}
 }
 
-// signature names what a turn did: two turns that did the same have the same.
+// signature hashes the calls and results of a turn. Equal turns have the same signature.
 func signature(calls []model.Call, results []model.Result) event.Digest {
 	var b strings.Builder
 	for i, call := range calls {
@@ -235,13 +233,13 @@ func (c *Conversation) output(report string) json.RawMessage {
 	return raw
 }
 
-// request returns the next request; false where it fits into no context.
+// request returns the next request, and false if it does not fit into the context.
 func (c *Conversation) request() (model.Request, bool) {
 	r := c.build()
 	if tokens(r) <= c.budget {
 		return r, true
 	}
-	// Shorten as much at once as makes room for a while, so that the beginning of the requests stays the same for the endpoint's cache.
+	// Shorten enough for several turns at once, so that the beginning of the requests stays the same for the endpoint's cache.
 	for c.shortened < len(c.before)+len(c.turns) && tokens(r) > c.budget*6/10 {
 		c.shortened++
 		r = c.build()
@@ -255,7 +253,7 @@ func (c *Conversation) request() (model.Request, bool) {
 // tokens estimates the length of a request.
 func tokens(r model.Request) int { return r.MostTokens() / bytesAToken }
 
-// build returns the request with as many results shortened as the conversation says.
+// build returns the request. The results of the first c.shortened turns are short.
 func (c *Conversation) build() model.Request {
 	r := model.Request{CacheKey: c.key}
 	for _, t := range c.tools {
@@ -264,7 +262,7 @@ func (c *Conversation) build() model.Request {
 	r.Messages = []model.Message{
 		{Role: model.System, Parts: []model.Part{model.Text(system(c.def))}},
 	}
-	said := func(parts ...model.Part) { // two messages of the user in a row are one
+	said := func(parts ...model.Part) { // it merges neighbouring messages of the user
 		if last := &r.Messages[len(r.Messages)-1]; last.Role == model.User {
 			last.Parts = append(last.Parts, parts...)
 		} else if len(parts) > 0 {
@@ -301,7 +299,7 @@ func (c *Conversation) build() model.Request {
 	return r
 }
 
-// shown returns a result as the model is shown it.
+// shown returns the text of a result for the model, shortened to the limit.
 func (c *Conversation) shown(result model.Result, short bool) string {
 	limit := c.def.Context.ToolResult
 	if short {
@@ -311,7 +309,7 @@ func (c *Conversation) shown(result model.Result, short bool) string {
 	return text
 }
 
-// readResult is the tool that shows what was left out of a result.
+// readResult is the tool that shows the missing part of a shortened result.
 const readResult = "read_result"
 
 // ReadResult returns the tool by which a model reads a long result in pieces. It has no effect: the conversation answers it.
@@ -358,7 +356,7 @@ func (c *Conversation) read(call model.Call) model.Result {
 	return failed("there is no result of a call %q", q.ID)
 }
 
-// strictly reads the arguments of a call, and refuses unknown ones.
+// strictly decodes the arguments of a call, and refuses unknown ones.
 func strictly(call model.Call, into any) error {
 	raw, err := call.Input()
 	if err != nil {

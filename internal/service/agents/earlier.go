@@ -12,13 +12,13 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// MaxEarlier bounds how many runs a conversation has, the present one not counted.
+// MaxEarlier is the largest number of earlier runs of a conversation.
 const MaxEarlier = 1000
 
-// FailEarlier is how a run fails whose conversation has more runs than MaxEarlier.
+// FailEarlier is the failure of a run whose conversation has more than MaxEarlier earlier runs.
 const FailEarlier = "conversation_too_long"
 
-// Earlier is the record of a run that has ended, whose conversation a later run goes on.
+// Earlier is the record of an ended run whose conversation a later run continues.
 type Earlier struct {
 	Task    string
 	After   id.Run // the run before it; "" for the first one
@@ -26,7 +26,7 @@ type Earlier struct {
 	Answers map[int]model.Answer // by the number of the turn; a turn that was not answered has none
 }
 
-// What the loop says about the runs before.
+// The loop's own messages about the earlier runs.
 const (
 	saidStopped = "not known: the run was ended before this call had a result"
 	saidLeftOut = "The beginning of this conversation is left out, because it does not fit into your context."
@@ -35,8 +35,8 @@ const (
 // errTooLong means that a conversation has too many runs.
 var errTooLong = fault.New(fault.Exhausted, FailEarlier, "a conversation has at most %d tasks; begin a new one", MaxEarlier+1)
 
-// recall reads the runs whose conversation the present one goes on, and returns their turns, the oldest first, and the first task. The same
-// records lead to the same turns, so that a run that was interrupted asks the same again.
+// recall reads the earlier runs of the conversation. It returns their turns, the oldest first, and the first task. The same records lead to
+// the same turns, so an interrupted run sends the same requests again.
 func (s *session) recall(ctx context.Context) (turns []turn, first string, err error) {
 	var runs []Earlier
 	for r := s.mission.After; r != ""; {
@@ -54,7 +54,7 @@ func (s *session) recall(ctx context.Context) (turns []turn, first string, err e
 		if err != nil {
 			return nil, "", err
 		}
-		if len(of) == 0 { // it was stopped before its first answer
+		if len(of) == 0 { // the run was stopped before its first answer
 			of = []turn{{}}
 		}
 		of[0].heard = append([]string{e.Task}, of[0].heard...)
@@ -67,7 +67,7 @@ func (s *session) recall(ctx context.Context) (turns []turn, first string, err e
 	return turns, first, nil
 }
 
-// replayed returns the turns of an earlier run, by going through its record.
+// replayed returns the turns of an earlier run by replaying its record.
 func (s *session) replayed(ctx context.Context, e Earlier) ([]turn, error) {
 	c := Begin(s.def, s.tools, "", e.Task)
 	for n := 0; ; n++ {
@@ -99,7 +99,7 @@ func (s *session) replayed(ctx context.Context, e Earlier) ([]turn, error) {
 	}
 }
 
-// resulted returns what the model was told of a call of an earlier run.
+// resulted returns the result of a call of an earlier run, as the model read it.
 func (s *session) resulted(ctx context.Context, c *Conversation, call model.Call, p errand.Progress, refused string) (model.Result, error) {
 	_, wrong := s.operation(call)
 	switch {
@@ -115,7 +115,7 @@ func (s *session) resulted(ctx context.Context, c *Conversation, call model.Call
 	return s.told(ctx, call, p.Outcome)
 }
 
-// goOn makes the conversation go on the earlier runs of the mission.
+// goOn adds the earlier runs of the mission to the conversation. It returns the failure of a run that cannot continue.
 func (s *session) goOn(ctx context.Context) (*errand.Result, error) {
 	if s.mission.After == "" {
 		return nil, nil
@@ -135,7 +135,7 @@ func (s *session) goOn(ctx context.Context) (*errand.Result, error) {
 	return nil, nil
 }
 
-// leaveOut leaves the oldest earlier run out of the requests; false where there is none.
+// leaveOut leaves the oldest earlier run out of the requests. It returns false if there is none.
 func (c *Conversation) leaveOut() bool {
 	if len(c.before) == 0 {
 		return false

@@ -11,7 +11,7 @@ import (
 // Version is the version of the loop's rules: of everything in this package that decides what a model is sent.
 const Version = 1
 
-// preamble is what every agent is told before its own instructions.
+// preamble comes before the instructions of every agent.
 const preamble = `You are an agent. You work in a space: a folder of files with a shell, apart from everything else.
 Your task comes from a person.
 
@@ -23,7 +23,7 @@ Your task comes from a person.
 - A long result is shortened. read_result shows you the rest.
 - When the task is done, or cannot be done, answer with a short report and call no tool.`
 
-// What the loop says to a model, besides what people and tools say.
+// The loop's own messages to a model.
 const (
 	saidCut   = "Your answer was cut at its limit, so none of its calls was made. Go on, in smaller steps."
 	saidEmpty = "Your answer was empty. Call a tool, or report what came of the task."

@@ -14,16 +14,16 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// Task is what somebody wants an agent to do.
+// Task is an order of a person to an agent.
 type Task struct {
 	Workspace id.Workspace
 	Blueprint string    // its name
 	Version   int       // 0 for the newest
 	Text      string    // 1 to MaxTask bytes
-	Space     id.Space  // in which it works; "" for a new one, as the blueprint says
+	Space     id.Space  // where the agent works; "" for a new one, as the blueprint says
 	Room      id.Room   // "" for that of the space
-	Thread    id.Thread // the agent is told what people post there while it works; "" for a new one
-	After     id.Run    // a run that has ended, whose conversation this one goes on; "" for none
+	Thread    id.Thread // the agent reads messages that people post there while it works; "" for a new one
+	After     id.Run    // an ended run whose conversation the task continues; "" for none
 	Model     string    // the model that answers; "" for that of the blueprint
 	Title     string    // of the run; "" for the beginning of the text
 	Key       string    // idempotency key of the request; "" for none
@@ -48,9 +48,9 @@ var (
 type Starter struct {
 	// Read returns a version of a registered blueprint (0 for the newest), the version's number, and its content hash with its pins.
 	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, int, event.Digest, error)
-	// Drift returns what does not fit its pins.
+	// Drift returns the references whose pins do not match.
 	Drift func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]blueprint.Drift, error)
-	// Pins returns the content hashes of everything that a blueprint refers to, as it is now.
+	// Pins returns the present content hashes of everything that a blueprint refers to.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 	// Tools returns the tools that the agent is offered, and the content hash of their set.
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
@@ -58,18 +58,19 @@ type Starter struct {
 	Before func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error)
 	// Space makes the space of an agent, and returns it with its room. A repeat with the task's key returns the same space.
 	Space func(ctx context.Context, origin event.Origin, t Task, b blueprint.Blueprint) (id.Space, id.Room, error)
-	// Thread begins the thread in which people talk to the agent while it works, in the room of the task. It returns "" where the caller may
-	// not begin one.
+	// Thread begins the thread in which people talk to the agent, in the room of the task. It returns "" if the caller may not begin
+	// threads.
 	Thread func(ctx context.Context, origin event.Origin, t Task) (id.Thread, error)
 	// Create records the run.
 	Create func(ctx context.Context, origin event.Origin, t Task, input json.RawMessage) (run.Run, error)
-	// External refuses a task that cannot be given to the program of a blueprint, and returns what the run records of how it is started.
+	// External refuses a task that the program of a blueprint cannot get. It returns the hash of the start commands, which the run records.
 	External func(b blueprint.Blueprint, task string) (event.Digest, error)
 	// Floating lets blueprints run whose pins are missing or do not fit. It is a setting of the daemon.
 	Floating bool
 }
 
-// Start records the run of an agent, which the daemon's loop then executes.
+// Start records the run of an agent; the daemon's loop then executes it. It returns ErrNoTask, ErrAdapter, ErrProgram, ErrUnpinned,
+// ErrGoesOn or ErrNoAgent for a task that cannot run.
 func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.Run, error) {
 	if t.Text == "" || len(t.Text) > MaxTask {
 		return run.Run{}, ErrNoTask
@@ -157,7 +158,7 @@ func (s *Starter) goOn(ctx context.Context, t Task) (Task, error) {
 	return t, nil
 }
 
-// pinned returns the pins of everything that a blueprint refers to, by the names that they have in its text.
+// pinned returns the pins of all references of a blueprint, by the names in its text.
 func pinned(b blueprint.Blueprint, pins blueprint.Pins) map[string]string {
 	all := map[string]string{}
 	for _, r := range b.References() {

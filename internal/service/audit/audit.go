@@ -41,7 +41,7 @@ const (
 	DocumentMismatch   = "document_mismatch"   // a document is not what the log folds to
 	DocumentMissing    = "document_missing"    // the log folds to a document that is not there
 	DocumentUnfounded  = "document_unfounded"  // a document is there that no event made
-	IndexMismatch      = "index_mismatch"      // a document is not found by what it holds, or is found by something else
+	IndexMismatch      = "index_mismatch"      // a document has another key than its content says
 	SchemaMismatch     = "schema_mismatch"     // the database has a table, an index, a trigger or a view that is not the log's, or lacks one
 	SnapshotDamaged    = "snapshot_damaged"    // a snapshot of a space cannot be read, or is not what its hash names
 )
@@ -67,7 +67,7 @@ type StreamReport struct {
 	LastHash event.Digest `json:"last_event_hash"`
 }
 
-// Report is what came out of the verification of a workspace.
+// Report is the result of verifying a workspace.
 type Report struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	OK        bool         `json:"ok"`

@@ -20,7 +20,7 @@ const (
 	ContentCorrupt = "content_corrupt" // it is not what was stored
 )
 
-// ContentsReport is what came out of the verification of the contents that a workspace's events name.
+// ContentsReport is the result of verifying the contents that a workspace's events name.
 type ContentsReport struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	OK        bool         `json:"ok"`

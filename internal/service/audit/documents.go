@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// DocumentsReport is what came out of the verification of a workspace's documents.
+// DocumentsReport is the result of verifying a workspace's documents.
 type DocumentsReport struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	OK        bool         `json:"ok"`

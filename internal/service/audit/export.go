@@ -98,7 +98,7 @@ func (p *Prover) Export(ctx context.Context, ws id.Workspace, s Selection, to io
 	return n, errors.Join(err, out.Flush())
 }
 
-// Checked is what a proof document has proved.
+// Checked is the result of a checked proof document.
 type Checked struct {
 	Kind       string            // event, consistency or export
 	Checkpoint merkle.Checkpoint // under which it holds

@@ -47,7 +47,7 @@ func NewSigner(log journal.Journal, trees merkle.Store, key merkle.PrivateKey) (
 // PublicKey returns the key that verifies the signer's signatures.
 func (s *Signer) PublicKey() merkle.PublicKey { return s.public }
 
-// advice is what to do when the log is not the one that was signed.
+// advice tells the operator how to act when the log is not the one that was signed.
 const advice = "stop, keep a copy of the data directory, and put the newer log back; if it is lost for good, or a backup was restored on " +
 	"purpose, " +
 	"run: agentbox audit abandon --reason TEXT. That gives up the proofs so far, keeps the old checkpoint as evidence, and is recorded in " +

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// SnapshotsReport is what came out of the verification of the snapshots that a workspace's events name.
+// SnapshotsReport is the result of verifying the snapshots that a workspace's events name.
 type SnapshotsReport struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	OK        bool         `json:"ok"`

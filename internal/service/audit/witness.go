@@ -11,11 +11,11 @@ import (
 	"agentbox/internal/kernel/merkle"
 )
 
-// Visit is what came of bringing a checkpoint to a witness.
+// Visit is the result of bringing a checkpoint to a witness.
 type Visit struct {
 	Workspace id.Workspace
 	Old       uint64 // size of what the witness held; 0 for nothing
-	New       uint64 // size of what it holds now
+	New       uint64 // size of its present checkpoint
 	Note      string // the checkpoint with the witness's signature, if it signs
 }
 

@@ -1,9 +1,8 @@
-// Package blueprints keeps the index of a workspace's blueprints: their texts, their versions, and what they are pinned to.
+// Package blueprints keeps the index of a workspace's blueprints: their texts, their versions and their pins.
 package blueprints
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"agentbox/internal/domain/blueprint"
@@ -14,7 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Resolve returns the content hash of what a name refers to now, for a blueprint that refers to it.
+// Resolve returns the present content hash of the thing with a name, for a blueprint that refers to it.
 type Resolve func(ctx context.Context, ws id.Workspace, name string, b blueprint.Blueprint) (event.Digest, error)
 
 // Parts are the dependencies of the service.
@@ -23,7 +22,7 @@ type Parts struct {
 	Gate  policy.Gate
 	Clock event.Clock
 
-	// Resolve says, for each kind of reference but blueprints, how the content hash is found.
+	// Resolve has a function for each kind of reference besides blueprints.
 	Resolve map[blueprint.Kind]Resolve
 }
 
@@ -69,7 +68,8 @@ func Definitions() []projection.Definition {
 	}
 }
 
-// List returns the entries of a workspace by name, after the given one; the removed ones too where they are asked for.
+// List returns at most limit entries of a workspace in the order of their names, after the given name. If removed is true, it includes
+// removed entries.
 func (s *Service) List(ctx context.Context, ws id.Workspace, removed bool, after string, limit int) ([]blueprint.Entry, error) {
 	q := projection.Query{Workspace: ws, Name: blueprint.Projection, After: after, Limit: limit}
 	if !removed {
@@ -78,7 +78,7 @@ func (s *Service) List(ctx context.Context, ws id.Workspace, removed bool, after
 	return projection.List[blueprint.Entry](ctx, s.Docs, q)
 }
 
-// Get returns the entry of a name, also where it is removed.
+// Get returns the entry of a name, also a removed one. It returns blueprint.ErrNotFound if there never was one.
 func (s *Service) Get(ctx context.Context, ws id.Workspace, name string) (blueprint.Entry, error) {
 	doc, _, err := s.find(ctx, ws, name)
 	if err == nil && doc.Version == 0 {
@@ -87,7 +87,7 @@ func (s *Service) Get(ctx context.Context, ws id.Workspace, name string) (bluepr
 	return doc, err
 }
 
-// find returns an entry and the version of its document, both zero where there never was one.
+// find returns an entry and the version of its document. Both are zero if there never was one.
 func (s *Service) find(ctx context.Context, ws id.Workspace, name string) (blueprint.Entry, uint64, error) {
 	return load[blueprint.Entry](ctx, s.Docs, ws, blueprint.Projection, name)
 }
@@ -100,7 +100,7 @@ func load[T any](ctx context.Context, docs projection.Reader, ws id.Workspace, n
 	return doc, version, err
 }
 
-// Text returns the text of a version, which is the newest for 0.
+// Text returns the text of a version, 0 for the newest. It returns blueprint.ErrVersion if there is no such version.
 func (s *Service) Text(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Source, error) {
 	entry, err := s.Get(ctx, ws, name)
 	if err != nil {
@@ -116,7 +116,8 @@ func (s *Service) Text(ctx context.Context, ws id.Workspace, name string, versio
 	return doc, err
 }
 
-// Read returns a version of a registered blueprint, the newest for 0, ready to be run: nothing in it is wrong.
+// Read returns a version of a registered blueprint, 0 for the newest. It returns blueprint_invalid if this program finds problems in the
+// text.
 func (s *Service) Read(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, blueprint.Source, error) {
 	text, err := s.Text(ctx, ws, name, version)
 	if err != nil {
@@ -126,7 +127,8 @@ func (s *Service) Read(ctx context.Context, ws id.Workspace, name string, versio
 	return b, text, Refusal(problems)
 }
 
-// Register registers a text, or makes it the next version of its name, and returns the entry. A text that holds already records nothing.
+// Register registers a text, or makes it the next version of its name, and returns the entry. To register
+// the text of the newest version again records nothing.
 func (s *Service) Register(ctx context.Context, origin event.Origin, ws id.Workspace, text []byte) (blueprint.Entry, error) {
 	next, problems := Read(text)
 	if err := Refusal(problems); err != nil {
@@ -163,17 +165,17 @@ func (s *Service) Register(ctx context.Context, origin event.Origin, ws id.Works
 	return s.Get(ctx, ws, next.Name)
 }
 
-// newest returns the newest version of an entry and its text; both empty where there is none, or where it was redacted.
+// newest returns the newest version of an entry and its text. Both are empty if there is none, or if it was redacted.
 func (s *Service) newest(ctx context.Context, ws id.Workspace, entry blueprint.Entry) (blueprint.Blueprint, string, error) {
 	if entry.Version == 0 {
 		return blueprint.Blueprint{}, "", nil
 	}
 	text, _, err := load[blueprint.Source](ctx, s.Docs, ws, blueprint.SourceProjection, blueprint.SourceKey(entry.Name, entry.Version))
-	before, _ := Read([]byte(text.Text)) // a version of which this program reads less than it says differs more
+	before, _ := Read([]byte(text.Text)) // if this program cannot read all of the version, it differs in more places
 	return before, text.Text, err
 }
 
-// Remove takes a blueprint out of the index. Its versions stay to be seen, and the name can be registered again.
+// Remove removes a blueprint from the index. Its versions stay readable, and the name can be registered again.
 func (s *Service) Remove(ctx context.Context, origin event.Origin, ws id.Workspace, name, reason string) (blueprint.Entry, error) {
 	err := journal.Again(func() error {
 		entry, version, err := s.find(ctx, ws, name)
@@ -199,24 +201,14 @@ func (s *Service) Remove(ctx context.Context, origin event.Origin, ws id.Workspa
 	return s.Get(ctx, ws, name)
 }
 
-// may refuses a caller who may not do this to blueprints, if nothing is recorded.
+// may returns the refusal of a caller without the right, where the request would record nothing.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
-	_, err := policy.Client{Gate: s.Gate}.Allow(ctx, origin, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal,
-		Token: origin.Token, Subject: name})
-	return err
+	return policy.Change{Workspace: ws, Action: action, Key: name}.May(ctx, s.Gate, origin)
 }
 
 // record records an event about a blueprint.
 func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, action, typ, name string, data any,
 	expect []event.DocumentVersion) error {
-	content, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
-	a := policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name,
-		Content: event.DigestOf(content)}
-	draft := event.New(typ, origin, ws, "", data).About(blueprint.Entity, name)
-	draft.OccurredAt = s.Clock.Now().UTC()
-	_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}))
-	return err
+	return policy.Change{Workspace: ws, Action: action, Entity: blueprint.Entity, Key: name, Event: typ, Data: data,
+		At: s.Clock.Now().UTC(), Expect: expect}.Record(ctx, s.Gate, origin)
 }

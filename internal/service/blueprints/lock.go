@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// resolve returns the content hash of what a blueprint refers to.
+// resolve returns the present content hash of a reference of a blueprint.
 func (s *Service) resolve(ctx context.Context, ws id.Workspace, r blueprint.Reference, b blueprint.Blueprint) (event.Digest, error) {
 	if r.Kind == blueprint.ToBlueprint {
 		entry, err := s.Get(ctx, ws, r.Name)
@@ -29,7 +29,7 @@ func (s *Service) resolve(ctx context.Context, ws id.Workspace, r blueprint.Refe
 	return find(ctx, ws, r.Name, b)
 }
 
-// Verify returns the references of a blueprint whose pins do not fit what is there now; none where all fit.
+// Verify returns the references of a blueprint whose pins do not match the present hashes.
 func (s *Service) Verify(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]blueprint.Drift, error) {
 	var out []blueprint.Drift
 	for _, r := range b.References() {
@@ -50,7 +50,7 @@ func (s *Service) Verify(ctx context.Context, ws id.Workspace, b blueprint.Bluep
 	return out, nil
 }
 
-// Pins returns the content hashes of everything that a blueprint refers to, as it is now. A reference that there is not is a fault.
+// Pins returns the present content hashes of all references of a blueprint. It returns an error for a reference to nothing.
 func (s *Service) Pins(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error) {
 	var pins blueprint.Pins
 	for _, r := range b.References() {
@@ -63,7 +63,8 @@ func (s *Service) Pins(ctx context.Context, ws id.Workspace, b blueprint.Bluepri
 	return pins, nil
 }
 
-// Lock returns the text with every reference pinned to what is there now, and the pins. The rest of the text stays as it is.
+// Lock returns the text with the present pins of all references, and the pins. The rest of the text stays the same. It returns
+// blueprint_form if the pins cannot be written into the text.
 func (s *Service) Lock(ctx context.Context, ws id.Workspace, text []byte) ([]byte, blueprint.Pins, error) {
 	b, problems := Read(text)
 	if err := Refusal(problems); err != nil {
@@ -91,10 +92,10 @@ func same(a, b blueprint.Blueprint) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// section finds the pins of a text: the line of their key and the indented lines below it.
+// section matches the pins of a text: the line of the key and the indented lines below it.
 var section = regexp.MustCompile(`(?m)^pins:.*\n?(?:[ \t]+.*\n?)*`)
 
-// withPins returns the text with other pins: where it has pins they are replaced, else they come last.
+// withPins returns the text with other pins. They replace the pins of the text, or come last.
 func withPins(text []byte, pins blueprint.Pins) ([]byte, error) {
 	var node yaml.Node
 	if err := node.Encode(map[string]any{"pins": table(pins)}); err != nil {
@@ -114,7 +115,7 @@ func withPins(text []byte, pins blueprint.Pins) ([]byte, error) {
 	return []byte(whole + string(written)), nil
 }
 
-// table returns pins as their text has them.
+// table returns the keys and values of pins as in a text.
 func table(p blueprint.Pins) map[string]any {
 	out := map[string]any{}
 	for key, value := range map[string]string{"policy": p.Policy, "tools": p.Tools, "loop": p.Loop} {

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	maxDepth    = 8      // of lists and objects in each other
-	maxBrackets = 64     // of brackets in each other, before the text is parsed
+	maxDepth    = 8      // of nested lists and objects
+	maxBrackets = 64     // of nested brackets, checked before the text is parsed
 	maxNodes    = 20_000 // values of a text
 )
 
-// Read reads the text of a blueprint and returns everything that is wrong with it. The text is YAML without anchors, aliases, tags and
+// Read reads the text of a blueprint and returns all its problems. The text is YAML without anchors, aliases, tags and
 // merge keys; JSON is YAML.
 func Read(text []byte) (blueprint.Blueprint, []blueprint.Problem) {
 	root, problem := parse(text)
@@ -30,7 +30,7 @@ func Read(text []byte) (blueprint.Blueprint, []blueprint.Problem) {
 	return blueprint.Decode(root)
 }
 
-// Refusal returns the error for the problems of a text; nil where there are none.
+// Refusal returns blueprint_invalid with the first ten problems of a text, nil if there are none.
 func Refusal(problems []blueprint.Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -83,7 +83,7 @@ func parse(text []byte) (blueprint.Node, *blueprint.Problem) {
 	return root, r.problem
 }
 
-// brackets returns how deep the brackets of a text nest at most: a parser works hard on very deep ones.
+// brackets returns the largest depth of nested brackets. A parser takes long for very deep ones.
 func brackets(text []byte) int {
 	depth, deepest := 0, 0
 	for _, c := range text {
@@ -98,7 +98,7 @@ func brackets(text []byte) int {
 	return deepest
 }
 
-// reader turns what the YAML parser found into nodes, until a problem.
+// reader converts the nodes of the YAML parser, up to the first problem.
 type reader struct {
 	nodes   int
 	problem *blueprint.Problem
@@ -143,7 +143,7 @@ func (r *reader) refuse(n *yaml.Node, format string, args ...any) {
 	}
 }
 
-// scalar returns the shape of a plain value. Times and what else YAML guesses are texts.
+// scalar returns the shape of a plain value. Times, and other types that YAML guesses, are texts.
 func scalar(n *yaml.Node) (blueprint.Shape, string) {
 	switch n.Tag {
 	case "!!null":

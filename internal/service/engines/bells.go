@@ -22,7 +22,7 @@ const (
 )
 
 // Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. It serves waiting callers in the order of
-// arrival, each with a run that fits what they want.
+// arrival, each with a run that fits their request.
 func (d *Service) Await(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
 	record := context.WithoutCancel(ctx) // a caller who has gone away finds the run again with their idempotency key
 	again := lookAgain
@@ -126,9 +126,9 @@ type bells struct {
 // bell is one waiting caller. It hangs in a workspace ("" for all), in the order of arrival, until it is rung or taken down.
 type bell struct {
 	kind
-	ws   id.Workspace
-	turn uint64
-	rung chan Offer // takes one
+	ws     id.Workspace
+	number uint64
+	rung   chan Offer // takes one
 }
 
 // kind is the kind of work that a caller waits for.
@@ -144,7 +144,7 @@ type Offer struct {
 	run       run.Run // one without an ID for none
 	kind      kind    // for which it is worth to look, where there is no run
 	outside   bool    // it was offered to all who hang in the workspace
-	turn      uint64  // and up to this one
+	number    uint64  // and up to this one
 }
 
 func (b *bell) hears(o Offer) bool {
@@ -159,7 +159,7 @@ func (s *bells) hang(ws id.Workspace, want Wanted) *bell {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.came++
-	b := &bell{kind: kind{want.Room, want.Work}, ws: ws, turn: s.came, rung: make(chan Offer, 1)}
+	b := &bell{kind: kind{want.Room, want.Work}, ws: ws, number: s.came, rung: make(chan Offer, 1)}
 	s.put(b)
 	return b
 }
@@ -176,7 +176,7 @@ func (s *bells) put(b *bell) {
 	if s.hung == nil {
 		s.hung = map[id.Workspace][]*bell{}
 	}
-	at, _ := slices.BinarySearchFunc(s.hung[b.ws], b.turn, func(other *bell, turn uint64) int { return cmp.Compare(other.turn, turn) })
+	at, _ := slices.BinarySearchFunc(s.hung[b.ws], b.number, func(other *bell, number uint64) int { return cmp.Compare(other.number, number) })
 	s.hung[b.ws] = slices.Insert(s.hung[b.ws], at, b)
 }
 
@@ -225,15 +225,15 @@ func (s *bells) ring(o Offer) {
 		}
 		switch {
 		case outside == o.outside:
-			after = o.turn
+			after = o.number
 		case o.outside:
 			continue
 		}
-		at := slices.IndexFunc(s.hung[ws], func(b *bell) bool { return b.turn > after && b.hears(o) })
+		at := slices.IndexFunc(s.hung[ws], func(b *bell) bool { return b.number > after && b.hears(o) })
 		if at >= 0 {
 			b := s.hung[ws][at]
 			s.remove(b)
-			o.outside, o.turn = outside, b.turn
+			o.outside, o.number = outside, b.number
 			b.rung <- o
 			return
 		}

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// How many runs a claim checks: the first number at first, and then four times as many each time.
+// The numbers of runs that a claim checks: the first number at first, and then four times as many each time.
 const (
 	firstCandidates = 4
 	mostCandidates  = 256
@@ -80,7 +80,7 @@ func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, d
 		return run.Run{}, "", errTaken
 	}
 	defer give()
-	doc, token, err := d.take(ctx, origin, doc)
+	doc, token, err := d.claimRun(ctx, origin, doc)
 	if errors.Is(err, journal.ErrConflict) || errors.Is(err, run.ErrFull) {
 		err = errTaken
 	}
@@ -114,9 +114,9 @@ func (d *Service) offered(ctx context.Context, ws id.Workspace, want Wanted) ite
 
 func (d *Service) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
 	states := []string{run.ForEngine, run.WithEngine}
-	_, err := d.room(ctx, ws)
-	if errors.Is(err, run.ErrFull) && d.giveBackSilent(ctx, ws) {
-		_, err = d.room(ctx, ws)
+	_, err := d.slot(ctx, ws)
+	if errors.Is(err, run.ErrFull) && d.releaseSilentRuns(ctx, ws) {
+		_, err = d.slot(ctx, ws)
 	}
 	switch {
 	case errors.Is(err, run.ErrFull):
@@ -172,7 +172,7 @@ func (d *Service) eachOffered(ctx context.Context, ws id.Workspace, want Wanted,
 	}
 }
 
-// passed is how much time has passed since the dispatcher was made.
+// passed is how much time has passed since the service was made.
 func (d *Service) passed() time.Duration { return d.Clock.Now().Sub(d.begun) }
 
 // hands are the runs that callers are claiming here at this moment. A concurrent caller tries the next run, instead of losing this one.
@@ -240,8 +240,8 @@ func (d *Service) Offers(ctx context.Context, ws id.Workspace, want Wanted) (boo
 // errTaken says that a run cannot be claimed any more.
 var errTaken = errors.New("another engine has claimed the run")
 
-// take claims one run.
-func (d *Service) take(ctx context.Context, origin event.Origin, seen run.Run) (run.Run, string, error) {
+// claimRun claims one run.
+func (d *Service) claimRun(ctx context.Context, origin event.Origin, seen run.Run) (run.Run, string, error) {
 	for try := 1; ; try++ {
 		doc, version, err := d.load(ctx, seen.Workspace, seen.ID)
 		if err != nil {
@@ -252,7 +252,7 @@ func (d *Service) take(ctx context.Context, origin event.Origin, seen run.Run) (
 		}
 		var place []event.DocumentVersion
 		if doc.Status == run.Queued {
-			if place, err = d.room(ctx, doc.Workspace); err != nil {
+			if place, err = d.slot(ctx, doc.Workspace); err != nil {
 				return doc, "", err
 			}
 		}

@@ -20,7 +20,7 @@ func (d *Service) Begin(ctx context.Context, origin event.Origin, h Hold) (run.R
 		if doc.Status != run.Queued {
 			return entry{}, run.ErrNotQueued
 		}
-		place, err := d.room(ctx, doc.Workspace)
+		place, err := d.slot(ctx, doc.Workspace)
 		return entry{action: policy.Action{Type: policy.RunBegin}, drafts: []event.Draft{draft(run.EventStarted, origin, doc,
 			run.Started{Run: doc.ID})}, expect: place}, err
 	})

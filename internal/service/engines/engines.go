@@ -66,7 +66,7 @@ type Service struct {
 	Look      *Look
 }
 
-// New returns a dispatcher of the given parts.
+// New returns a service of the given parts.
 func New(parts Parts) *Service {
 	if parts.ClaimTime == 0 {
 		parts.ClaimTime = run.ClaimTime
@@ -199,8 +199,8 @@ func after(doc run.Run, receipt event.Receipt) (run.Run, error) {
 	return doc, nil
 }
 
-// room returns the document versions that the log must expect for one more running run of a workspace, or run.ErrFull.
-func (d *Service) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
+// slot returns the document versions that the log must expect for one more running run of a workspace, or run.ErrFull.
+func (d *Service) slot(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
 	freed := d.bells.freed(ws)
 	load, version, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {

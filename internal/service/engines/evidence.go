@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Evidence makes the record of what a run has done, once it has ended.
+// Evidence makes the record of the work of a run that has ended.
 type Evidence struct {
 	service  *Service
 	settling *settling
@@ -191,8 +191,8 @@ const (
 
 // settling are the runs whose evidence is being collected. Make it with newSettling.
 type settling struct {
-	room    chan struct{}
-	slots   chan struct{}
+	queue   chan struct{} // holds a token for each collection that waits or runs
+	slots   chan struct{} // holds a token for each collection that runs
 	working sync.WaitGroup
 
 	mu   sync.Mutex // guards done
@@ -200,7 +200,7 @@ type settling struct {
 }
 
 func newSettling() *settling {
-	return &settling{room: make(chan struct{}, mostSettling), slots: make(chan struct{}, settlers), done: map[id.Run]chan struct{}{}}
+	return &settling{queue: make(chan struct{}, mostSettling), slots: make(chan struct{}, settlers), done: map[id.Run]chan struct{}{}}
 }
 
 func (s *settling) begin(r id.Run, atOnce bool, do func()) {
@@ -222,12 +222,12 @@ func (s *settling) begin(r id.Run, atOnce bool, do func()) {
 		return
 	}
 	select {
-	case s.room <- struct{}{}:
+	case s.queue <- struct{}{}:
 		s.working.Go(func() {
 			s.slots <- struct{}{}
 			settle()
 			<-s.slots
-			<-s.room
+			<-s.queue
 		})
 	default:
 		settle()

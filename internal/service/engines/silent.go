@@ -11,13 +11,13 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// silentAtOnce is how many runs of silent engines are given back at a time.
+// silentAtOnce is how many runs of silent engines are released at a time.
 const silentAtOnce = 100
 
-// giveBackSilent gives back the runs of a full workspace whose engines are silent for twice as long as a claim lasts. It returns whether
+// releaseSilentRuns releases the runs of a full workspace whose engines are silent for twice as long as a claim lasts. It returns whether
 // there was one. Until then only an engine for the same kind of run can take the run over. After that, the run would keep its place from
 // all other runs. The run waits again, and the engine that claims it continues it.
-func (d *Service) giveBackSilent(ctx context.Context, ws id.Workspace) (gave bool) {
+func (d *Service) releaseSilentRuns(ctx context.Context, ws id.Workspace) (gave bool) {
 	lull := "silent " + string(ws)
 	if d.lulls.last(lull, d.passed()) {
 		return false
@@ -34,7 +34,7 @@ func (d *Service) giveBackSilent(ctx context.Context, ws id.Workspace) (gave boo
 		if doc.Claim == nil || !doc.Claimable(d.left(doc)) || d.Clock.Now().Sub(doc.Claim.Until) < d.ClaimTime {
 			continue
 		}
-		if err := d.giveBack(ctx, doc.Workspace, doc.ID, doc.Claim.Fence); err != nil {
+		if err := d.releaseSilent(ctx, doc.Workspace, doc.ID, doc.Claim.Fence); err != nil {
 			if !errors.Is(err, journal.ErrConflict) {
 				d.Logger.Warn("give back the run of a silent engine", "code", "silent_run_kept", "run", doc.ID, "error", err)
 			}
@@ -45,8 +45,8 @@ func (d *Service) giveBackSilent(ctx context.Context, ws id.Workspace) (gave boo
 	return gave
 }
 
-// giveBack records that a run waits again, unless its claim has changed.
-func (d *Service) giveBack(ctx context.Context, ws id.Workspace, r id.Run, fence uint64) error {
+// releaseSilent records that a run waits again, unless its claim has changed.
+func (d *Service) releaseSilent(ctx context.Context, ws id.Workspace, r id.Run, fence uint64) error {
 	doc, version, err := d.load(ctx, ws, r)
 	if err != nil || doc.Claim == nil || doc.Claim.Fence != fence {
 		return errors.Join(err, journal.ErrConflict)

@@ -227,7 +227,7 @@ func (st *Steps) conclude(ctx context.Context, origin event.Origin, ws id.Worksp
 }
 
 // agrees refuses to record that a tool call succeeded where the daemon knows better: its child run, which the daemon executes, has not
-// succeeded, or an operation of it did not do what it was asked. A run of operations succeeds when each has a result, a bad one too.
+// succeeded, or one of its operations failed or was refused. A run of operations succeeds when each has a result, even a bad one.
 func (st *Steps) agrees(ctx context.Context, typ string, ws id.Workspace, child id.Run) error {
 	if typ != step.EventSucceeded {
 		return nil // an engine may give up
@@ -258,7 +258,7 @@ func (st *Steps) agrees(ctx context.Context, typ string, ws id.Workspace, child 
 		With("Report that the tool call failed; the run tells the results.")
 }
 
-// mostUnmet is how many operations are named that did not do what they were asked.
+// mostUnmet is how many unsuccessful operations an error names.
 const mostUnmet = 5
 
 // Vouch returns what stands behind a run in a space that an engine asks for under one of its tool calls.

@@ -26,7 +26,7 @@ const (
 	wireMessages  = "messages"
 )
 
-// The ways in which a program gets its task.
+// How a program gets its task.
 const (
 	byArgument = "argument"
 	byStdin    = "stdin"
@@ -42,17 +42,17 @@ const (
 	varFile  = "AGENTBOX_TASK_FILE"
 )
 
-// noKey stands where a vendor's client insists on a key. The daemon reads none.
+// noKey is the key for vendors' clients that require one. The daemon ignores it.
 const noKey = "none"
 
-// MaxTask is how long a task may be that a program gets through its environment, in bytes.
+// MaxTask is the largest size of a task in bytes, because the environment of a program carries it.
 const MaxTask = 24 << 10
 
-// ErrTask refuses a longer one.
+// ErrTask refuses a task of more than MaxTask bytes.
 var ErrTask = fault.New(fault.Invalid, "task_too_long", "the task of an external agent has at most %d bytes", MaxTask).
 	With("put the rest into a file of the space and name the file in the task")
 
-// version is raised whenever what is started changes in a way that its commands do not show.
+// version rises when the start of a program changes in a way that its command does not show.
 const version = "1"
 
 // Hash returns the content hash of the commands with which the daemon starts external agents. A run records it.
@@ -67,13 +67,13 @@ func Hash() event.Digest {
 	return event.DigestOf([]byte(text))
 }
 
-// Check refuses a blueprint, or a task, with which no program can be started.
+// Check returns an error if no program can be started for the blueprint and the task.
 func Check(b blueprint.Blueprint, task string) error {
 	_, err := commandOf(b.Effective(), task, 65535)
 	return err
 }
 
-// commandOf returns the operation that starts the program of a blueprint, which asks its models on a port of the space.
+// commandOf returns the operation that starts the program of a blueprint. The program sends its model requests to the port of the space.
 func commandOf(b blueprint.Blueprint, task string, port int) (run.Operation, error) {
 	if len(task) > MaxTask {
 		return run.Operation{}, ErrTask
@@ -82,7 +82,7 @@ func commandOf(b blueprint.Blueprint, task string, port int) (run.Operation, err
 		return run.Operation{}, fault.New(fault.Invalid, "invalid_field", "the task holds a NUL character")
 	}
 	if strings.HasPrefix(task, "-") {
-		task = " " + task // it is no flag
+		task = " " + task // else the program would read it as a flag
 	}
 	name := b.Model(blueprint.DefaultTask)
 	host := fmt.Sprintf("http://127.0.0.1:%d", port)
@@ -121,7 +121,7 @@ func commandOf(b blueprint.Blueprint, task string, port int) (run.Operation, err
 
 func tagOf(b blueprint.Blueprint) string { return "agent " + b.Adapter.Program }
 
-// programOf returns the words of the command, and adds to its environment.
+// programOf returns the words of the command, and adds its variables to env.
 func programOf(b blueprint.Blueprint, name, host string, env map[string]string) ([]string, error) {
 	switch b.Adapter.Program {
 	case opencode:
@@ -169,10 +169,10 @@ func programOf(b blueprint.Blueprint, name, host string, env map[string]string) 
 	return nil, fault.New(fault.Invalid, "adapter_unsupported", "adapter.program is opencode, codex, claude or custom")
 }
 
-// outputTokens is the length of the longest answer as opencode knows it, in tokens. The entry of the model bounds the real one.
+// outputTokens is the largest answer in tokens, for the configuration of opencode. The entry of the model bounds the real one.
 const outputTokens = 8192
 
-// quote makes one word of a text for a shell. Plain words stay as they are, so that policy and people read them easily.
+// quote quotes a text as one word of a shell. Plain words stay as they are, so that policy and people read them easily.
 func quote(text string) string {
 	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:=,+@") == "" {
 		return text

@@ -1,4 +1,4 @@
-// Package external runs the coding agents of others in spaces, and answers their requests to a model.
+// Package external runs coding agents of other vendors in spaces, and answers their requests to a model.
 package external
 
 import (
@@ -21,41 +21,41 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// Question is a request to a model as a program asked it.
+// Question is a request of a program to a model.
 type Question struct {
 	Request model.Request
 	Model   string // as the program names it
-	Wire    string // that it speaks
+	Wire    string // chat, responses or messages
 }
 
 // Answer answers a question, as model.Asker does.
 type Answer func(ctx context.Context, q Question, emit func(model.Delta) error) (model.Reply, error)
 
-// Ended is what came of a program.
+// Ended is the end of a program.
 type Ended struct {
 	Result run.Result
-	Found  bool // it has a result
+	Found  bool // the run has a result
 }
 
-// Records is how a run of an external agent is reported, and done. Each method may be called again for the same thing after Unavailable.
+// Records reports and executes a run of an external agent. After Unavailable the engine may repeat a method for the same thing.
 type Records interface {
-	// Past returns the records of the run's one operation; none where it has not begun.
+	// Past returns the records of the run's one operation, none if it has not begun.
 	Past(ctx context.Context, w errand.Work) ([]errand.Progress, error)
 	// Step records the step of the program.
 	Step(ctx context.Context, w errand.Work, index int) (id.Step, error)
-	// Invoke asks the gate about the program, and records its call if it may be started.
+	// Invoke asks the gate about the program, and records its call if the gate permits it.
 	Invoke(ctx context.Context, w errand.Work, s id.Step, index int, operation json.RawMessage) (errand.Verdict, error)
-	// Operate executes the program beside other work of the space, and returns when it has ended.
+	// Operate executes the program in the background of the space, and returns when it has ended.
 	Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error)
-	// Conclude records what came of the call.
+	// Conclude records the outcome of the call.
 	Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error
 	// Turn records the step of a request to a model.
 	Turn(ctx context.Context, w errand.Work, t errand.Turn) (id.Step, error)
-	// Origin returns in whose name the run asks models.
+	// Origin returns the principal in whose name the run calls models, and its room.
 	Origin(ctx context.Context, w errand.Work) (event.Origin, id.Room, error)
-	// Ended returns the result of the program, by the run in the space that executed it.
+	// Ended returns the end of the program, by the run in the space that executed it.
 	Ended(ctx context.Context, w errand.Work, child id.Run) (Ended, error)
-	// Open lets programs of the space ask for answers, on a port of its loopback interface, until closed is called.
+	// Open opens a port of the space's loopback interface, on which answer serves the programs of the space until the caller calls closed.
 	Open(ctx context.Context, w errand.Work, in id.Space, models []string, answer Answer) (port int, closed func(), err error)
 }
 
@@ -68,23 +68,23 @@ type Engine struct {
 
 	// Read returns a version of a registered blueprint, and its content hash with its pins.
 	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error)
-	// Drift returns what does not fit its pins; nil where the daemon lets pins float.
+	// Drift returns the references whose pins do not match. It is nil if the daemon lets pins float.
 	Drift func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]blueprint.Drift, error)
 }
 
-// The ways in which a run fails.
+// The failures of a run.
 const (
 	FailInput       = "input_invalid"
-	FailChanged     = "definition_changed" // what it was to run with is not what is here
-	FailInterrupted = "agent_interrupted"  // the daemon ended while the program ran; nobody knows what it has done
-	FailRefused     = "command_refused"    // the gate did not let it start
+	FailChanged     = "definition_changed" // the blueprint, a pin or the commands have other hashes now
+	FailInterrupted = "agent_interrupted"  // the daemon ended while the program ran
+	FailRefused     = "command_refused"    // the gate or the space refused to start the program
 	FailProgram     = "agent_failed"       // the program ended with an error
 	FailTime        = "time_exceeded"
 )
 
 // The refusals of a question.
 var (
-	// ErrSteps means that the run has asked as often as it may.
+	// ErrSteps means that the run has reached its limit of requests to models.
 	ErrSteps = fault.New(fault.Exhausted, "steps_exceeded", "the run has asked models as often as its blueprint allows")
 	errTime  = fault.New(fault.Exhausted, FailTime, "the time of the run is over")
 )
@@ -93,7 +93,8 @@ func failure(code, format string, args ...any) errand.Result {
 	return errand.Result{Failure: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Perform runs the program of a run until it ends. It returns an error where another engine may go on: only before the program has begun.
+// Perform runs the program of a run until it ends. It returns an error if another engine may continue, which is only before the program
+// starts.
 func (e *Engine) Perform(ctx context.Context, w errand.Work) (errand.Result, error) {
 	mission, ok := errand.ReadMission(w.Input)
 	if !ok {
@@ -136,8 +137,8 @@ type session struct {
 
 	mu    sync.Mutex
 	asked int                    // questions
-	open  map[event.Digest][]int // the numbers of questions whose answer did not reach the program
-	first func()                 // called with the first question
+	open  map[event.Digest][]int // numbers of questions whose answer did not reach the program, by the hash of the request
+	first func()                 // the first question calls it; may be nil
 }
 
 func (s *session) patiently(ctx context.Context, do func() error) error {
@@ -153,7 +154,7 @@ func (s *session) work(ctx context.Context) (errand.Result, error) {
 	}
 	p, called := began(past)
 	if called {
-		return s.late(ctx, p)
+		return s.resumed(ctx, p)
 	}
 	if err := s.patiently(ctx, func() (err error) { s.origin, s.room, err = s.Records.Origin(ctx, s.w); return err }); err != nil {
 		return errand.Result{}, err
@@ -184,7 +185,7 @@ func (s *session) work(ctx context.Context) (errand.Result, error) {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if op.TimeoutMS == nil { // it is longer than one command may take by itself
+	if op.TimeoutMS == nil { // the run's limit is above that of a command
 		s.first = func() {
 			late, stop := s.Clock.NewTimer(time.Duration(s.def.Limits.Seconds) * time.Second)
 			go func() {
@@ -221,7 +222,7 @@ func resultOf(r *errand.Result) errand.Result {
 	return *r
 }
 
-// began returns the record of the program, and whether it may have been started.
+// began returns the record of the program, and whether it may have started.
 func began(past []errand.Progress) (p errand.Progress, called bool) {
 	for _, one := range past {
 		if one.Index == 0 && (one.Call != "" || p.Step == "") {
@@ -231,15 +232,15 @@ func began(past []errand.Progress) (p errand.Progress, called bool) {
 	return p, p.Call != ""
 }
 
-// late tells of a program that an earlier claim had started. It ended with its daemon, and is not started twice.
-func (s *session) late(ctx context.Context, p errand.Progress) (errand.Result, error) {
+// resumed returns the result of a program that an earlier claim started. The program ended with its daemon and is never started twice.
+func (s *session) resumed(ctx context.Context, p errand.Progress) (errand.Result, error) {
 	if p.Ended && p.Outcome.Child != "" {
 		return s.ended(ctx, p.Outcome)
 	}
 	return failure(FailInterrupted, "the daemon stopped while the program ran; look at the files of the space, and give the task again"), nil
 }
 
-// invoke asks the gate about the program, for as long as a person has not answered.
+// invoke asks the gate about the program, again and again until it decides without a person. It returns the permit or the refusal.
 func (s *session) invoke(ctx context.Context, p *errand.Progress, operation json.RawMessage) (permit string, refused *errand.Result,
 	err error) {
 	for said := ""; ; {
@@ -271,12 +272,12 @@ func (s *session) invoke(ctx context.Context, p *errand.Progress, operation json
 type Output struct {
 	Report   string `json:"report"`
 	Program  string `json:"program"`
-	Run      id.Run `json:"space_run_id,omitempty"` // of the program in the space; it has all that the program printed
+	Run      id.Run `json:"space_run_id,omitempty"` // of the program in the space; it has the program's output
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Requests int    `json:"model_requests"`
 }
 
-// ended tells how the program ended.
+// ended returns the result of the run for the end of its program.
 func (s *session) ended(ctx context.Context, o errand.Outcome) (errand.Result, error) {
 	var end Ended
 	if o.Child != "" {
@@ -327,8 +328,8 @@ func (s *session) ended(ctx context.Context, o errand.Outcome) (errand.Result, e
 	return errand.Result{Summary: firstLine(out.Report), Output: raw}, nil
 }
 
-// number names a question by its place. One that is repeated because its answer did not arrive has the name that it had, so that a
-// recorded answer is not paid for twice.
+// number returns the number of a question. A question whose answer did not arrive keeps its number when the program repeats it, so that
+// the daemon does not pay twice for a recorded answer. It returns ErrSteps at the limit.
 func (s *session) number(hash event.Digest) (n int, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -352,7 +353,7 @@ func (s *session) missed(hash event.Digest, n int) {
 	s.open[hash] = append(s.open[hash], n)
 }
 
-// answer answers a question of the program: within the budgets, through the gate, recorded as a step of the run.
+// answer answers a question of the program within the budgets, through the gate, and records it as a step of the run.
 func (s *session) answer(ctx context.Context, q Question, emit func(model.Delta) error) (_ model.Reply, err error) {
 	hash, err := q.Request.Hash()
 	if err != nil {
@@ -395,7 +396,7 @@ func (s *session) answer(ctx context.Context, q Question, emit func(model.Delta)
 			return model.Reply{}, context.Cause(ctx)
 		}
 		_, ofVendor := model.FailureOf(err)
-		if ofVendor || fault.KindOf(err) != fault.Waiting { // it waits for a person
+		if ofVendor || fault.KindOf(err) != fault.Waiting { // Waiting: a person has to answer first
 			return model.Reply{}, err
 		}
 		if !errand.Pause(ctx, s.Clock, errand.Ask) {

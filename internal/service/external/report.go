@@ -8,10 +8,10 @@ import (
 	"agentbox/internal/domain/blueprint"
 )
 
-// maxReport is how much of what a program says is its report, in bytes.
+// maxReport is the largest report of a program in bytes. A longer one loses its beginning.
 const maxReport = 64 << 10
 
-// said is what a line of JSON of one of the known programs may hold.
+// said is a line of JSON from one of the known programs.
 type said struct {
 	Type   string `json:"type"`
 	Result string `json:"result"`   // claude
@@ -27,7 +27,7 @@ type said struct {
 	Message json.RawMessage `json:"message"` // codex: why a turn failed
 }
 
-// reportOf returns the last words of a program, and whether it says itself that it has failed. All three known programs exit with 0 when a
+// reportOf returns the last message of a program, and whether the program reports a failure. All three known programs exit with 0 when a
 // tool failed or was denied.
 func reportOf(program, stdout string) (report string, failed bool) {
 	for line := range strings.Lines(stdout) {
@@ -56,7 +56,7 @@ func reportOf(program, stdout string) (report string, failed bool) {
 	return ending(report), failed
 }
 
-// ending is the last part of a text.
+// ending returns the last maxReport bytes of a text.
 func ending(text string) string {
 	if len(text) <= maxReport {
 		return text
@@ -68,7 +68,7 @@ func ending(text string) string {
 	return text
 }
 
-// firstLine is the summary of a run that ends well.
+// firstLine returns the first line of a report, at most 200 characters, as the summary of the run.
 func firstLine(report string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(report), "\n")
 	if runes := []rune(line); len(runes) > 200 {
@@ -77,7 +77,7 @@ func firstLine(report string) string {
 	return line
 }
 
-// namesOf are the models that a blueprint names, the default one first.
+// namesOf returns the models that a blueprint names, the default one first.
 func namesOf(b blueprint.Blueprint) []string {
 	names := []string{b.Model(blueprint.DefaultTask)}
 	for _, name := range b.References() {

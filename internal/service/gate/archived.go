@@ -13,12 +13,11 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// endures are the actions that an archived workspace permits besides reading: those that end or redact something.
+// endures are the actions that an archived workspace permits besides reads: they end or redact something.
 var endures = []string{policy.SpaceDestroy, policy.RunCancel, policy.AuditRedact, policy.ContentSweep, policy.KillSwitchSet,
 	policy.KeyRevoke, policy.CapabilityRevoke, policy.StandingRevoke}
 
-// workspace refuses what would be done or recorded in a workspace that is archived. That of the installation never is, and is not looked
-// up.
+// workspace refuses an action or a record in an archived workspace. The workspace of the installation is never archived, so it is not read.
 func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
 	if a.Workspace == id.DefaultWorkspace {
@@ -40,7 +39,7 @@ func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err 
 	return false, nil
 }
 
-// recordRefusal records a refusal, except in an archived workspace, which must not grow by attempts.
+// recordRefusal records a refusal, except in an archived workspace, because attempts must not make that grow.
 func (g *Gate) recordRefusal(ctx context.Context, b event.Batch) (event.Receipt, error) {
 	expect, err := g.authority.Living(ctx, b.Workspace)
 	if errors.Is(err, workspace.ErrArchived) {

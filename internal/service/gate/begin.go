@@ -113,22 +113,22 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	if len(batch.Drafts) == 0 {
 		batch.Drafts = append(batch.Drafts, policy.BegunDraft(ruling))
 	}
-	giveBack, err := g.takeAll(ctx, &batch, r, with)
+	uncount, err := g.countAll(ctx, &batch, r, with)
 	if err != nil {
 		return none, event.Receipt{}, err
 	}
-	if ws := r.Action.Workspace; ws != id.DefaultWorkspace { // of an effect and an archiving, one comes first
+	if ws := r.Action.Workspace; ws != id.DefaultWorkspace { // either an effect or an archiving comes first
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: workspace.Workspaces, Key: string(ws),
 			Version: ruling.Basis.Workspace})
 	}
-	if ruling.Basis.Declared != 0 { // of what is begun and a change of its declaration, one comes first
+	if ruling.Basis.Declared != 0 { // either the beginning or a change of the declaration comes first
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ActionTypeProjection, Key: r.Action.Type,
 			Version: ruling.Basis.Declared})
 	}
 	receipt, err := g.Log.Append(ctx, batch)
 	if err != nil || receipt.Replayed {
-		giveBack()
-		return none, receipt, err // a batch that was known began before: it is not begun twice
+		uncount()
+		return none, receipt, err // the log knows the batch: it began before, and does not begin twice
 	}
 	var revoked func() error
 	if effect {
@@ -143,29 +143,29 @@ func together(a, b policy.Action) bool {
 	return a.Workspace == b.Workspace && a.Principal != b.Principal
 }
 
-// takeAll counts the effects that a batch records, all of them or none.
-func (g *Gate) takeAll(ctx context.Context, batch *event.Batch, r policy.Ruling, with []policy.Ruling) (giveBack func(), err error) {
+// countAll counts the effects that a batch records, all of them or none.
+func (g *Gate) countAll(ctx context.Context, batch *event.Batch, r policy.Ruling, with []policy.Ruling) (uncount func(), err error) {
 	var taken []id.Principal
-	giveBack = func() {
+	uncount = func() {
 		for _, p := range taken {
-			g.quota.giveBack(p)
+			g.quota.remove(p)
 		}
 	}
 	for _, each := range append([]policy.Ruling{r}, with...) {
 		if kind, _ := each.Action.Kind(); !kind.SideEffect.Reaches() {
 			continue
 		}
-		room, err := g.quota.take(ctx, batch, each.Action, g.Clock.Now())
-		if err == nil && !room {
+		left, err := g.quota.add(ctx, batch, each.Action, g.Clock.Now())
+		if err == nil && !left {
 			err = g.quota.full()
 		}
 		if err != nil {
-			giveBack()
+			uncount()
 			return nil, err
 		}
 		taken = append(taken, each.Action.Principal)
 	}
-	return giveBack, nil
+	return uncount, nil
 }
 
 // holds reports whether nothing has changed on which the ruling depends, so that the gate need not judge again. The ruling is this gate's
@@ -187,7 +187,7 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bo
 		if !credible(now) {
 			return false, nil
 		}
-		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, now); !room || err != nil {
+		if left, err := g.quota.left(ctx, a.Workspace, a.Principal, now); !left || err != nil {
 			return false, err
 		}
 	}

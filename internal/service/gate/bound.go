@@ -105,8 +105,8 @@ func (c *consideration) use() token.Use {
 	return u
 }
 
-// Bound refuses what the capability token of a caller does not permit, and records the refusal. It permits a caller without a token; other
-// checks judge their role.
+// Bound refuses a request that the capability token of a caller does not permit, and records the refusal. It permits a caller without a
+// token; other checks judge their role.
 func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Caller, u token.Use) error {
 	if c.Token == "" {
 		return nil
@@ -137,5 +137,5 @@ func (g *Gate) refuse(ctx context.Context, origin event.Origin, a policy.Action,
 	return r.Decision.Refusal()
 }
 
-// ReadAction is the action under which the refusal of something that only shows is recorded.
+// ReadAction is the action in the record of a refused read.
 const ReadAction = "data.read"

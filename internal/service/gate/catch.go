@@ -6,8 +6,7 @@ import (
 	"agentbox/internal/command"
 )
 
-// maxCatchWork bounds how many pairs of characters are compared for the patterns of one command line. A larger comparison counts as a
-// match.
+// maxCatchWork bounds how many pairs of characters catch compares for one command line. A larger comparison counts as a match.
 const maxCatchWork = 4_000_000
 
 // mere replaces a component of a pattern that is a single star: it names no particular file, so only a star of the policy matches it.
@@ -71,7 +70,7 @@ func (c *catch) finds(f command.File) (glob string, caught bool) {
 	return "", false
 }
 
-// meeting is the question whether there is a path that fits two patterns: one of the shell, and one of the policy, whose star fits
+// meeting is the question whether a path exists that matches two patterns: one of the shell, and one of the policy, whose star matches
 // slashes too.
 type meeting struct {
 	name, form          string
@@ -104,7 +103,7 @@ func (m meeting) meets() bool {
 			}
 		case '*':
 			copy(next, row)
-			for j := range m.form { // the star takes what the form demands, and of a star of the form anything
+			for j := range m.form { // the star matches what the form demands; a star of the form matches anything
 				ch := m.form[j]
 				taken[j+1] = row[j] && m.fits(i, ch) || taken[j] && (m.deep || ch != '/')
 				next[j+1] = next[j+1] || taken[j+1]

@@ -22,7 +22,7 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 	}
 	var err error
 	if a.Background {
-		facts.TimeoutMS = 0 // nothing waits for it, so that the rule about time says nothing of it
+		facts.TimeoutMS = 0 // nothing waits for it, so the rule about time does not apply
 	}
 	if facts.Delegated, err = g.delegated(ctx, c); err != nil {
 		return err
@@ -55,7 +55,8 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 	return nil
 }
 
-// environment doubts variables of the action that change what commands mean, unless the space itself has them: then its owner chose so.
+// environment doubts variables of the action that change the meaning of commands, unless the space itself has them: then its owner chose
+// them.
 func (c *consideration) environment(r *command.Reading) {
 	env := c.ruling.Action.Env
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -75,8 +76,8 @@ func (c *consideration) environment(r *command.Reading) {
 	}
 }
 
-// attached doubts shells and interpreters that take what they run from an input which comes while they run: nobody reads that. (A shell
-// without a script is doubted whether or not it has such an input.)
+// attached doubts shells and interpreters that read their code from an input while they run, because nobody reads that input first. It
+// doubts a shell without a script in any case.
 func (c *consideration) attached(r *command.Reading) {
 	if c.ruling.Action.Attach == "" {
 		return
@@ -124,7 +125,7 @@ func (c *consideration) files(e policy.Evaluator, facts policy.Facts, r command.
 	}
 }
 
-// doubts raises the answer to a question where the command line cannot be read to the end.
+// doubts turns the answer into a question if the command line cannot be read to its end.
 func (c *consideration) doubts(r command.Reading) {
 	for _, d := range r.Doubts {
 		code, reason, suggestion := policy.ReasonUnresolved, "what runs is only known when it runs: ", "Write the command out."
@@ -192,7 +193,7 @@ func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string,
 	c.part(what, facts.Traits, v, answer.Rules)
 }
 
-// byToken says how agents and services come to an action that a person may hand on to them; "" of any other.
+// byToken describes how agents and services get an action that a person may hand on to them; "" for any other action.
 func (c *consideration) byToken(e policy.Evaluator, facts policy.Facts) string {
 	if c.who.Kind == id.User || !slices.Contains(policy.Givable(), facts.Action) {
 		return ""

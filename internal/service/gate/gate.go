@@ -32,7 +32,7 @@ type Parts struct {
 	IDs       *id.Source
 	System    id.Principal // ends questions that nobody answered; without it the requester does
 
-	Together       bool          // other daemons record what this one decides by: nothing of that is remembered
+	Together       bool          // other daemons record into the same log, so the gate caches nothing that it decides by
 	Shadow         bool          // record what policy would refuse, and let it pass; the default refuses
 	QuestionTime   time.Duration // how long a question stays open; 0 means policy.DefaultQuestionTime
 	EffectsPerHour int           // of one principal, counted in the log, over restarts too; 0 means without limit
@@ -98,7 +98,7 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 	}
 	e := policy.Explanation{Decision: c.ruling.Decision, Request: c.ruling.Canonical, Parts: c.parts, Limits: c.ruling.Limits,
 		PathRules: c.ruling.Limits.PathRules()}
-	e.Shown, _ = policy.Render(c.ruling.Canonical) // empty for one that cannot be shown in full
+	e.Shown, _ = policy.Render(c.ruling.Canonical) // empty for an action that cannot be shown in full
 	return e, nil
 }
 

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/service/gate/killswitch"
 )
 
-// consideration is a decision on its way.
+// consideration is a decision in progress.
 type consideration struct {
 	ruling policy.Ruling
 	kind   policy.Kind
@@ -131,7 +131,7 @@ func (g *Gate) declare(ctx context.Context, c *consideration) error {
 	return err
 }
 
-// suggestAction suggests what to do about an unknown action type.
+// suggestAction suggests a next step after an unknown action type.
 func suggestAction(typ string) string {
 	if policy.Declarable(typ) != nil {
 		return "`agentbox policy actions` lists those that there are."
@@ -143,7 +143,7 @@ func suggestAction(typ string) string {
 // ever end.
 func credible(now time.Time) bool { return now.Year() >= 1990 && now.Year() <= 9999 }
 
-// principal checks the acting principal. It is done where nothing more is asked: with a refusal, or with an error.
+// principal checks the acting principal. done is true after a refusal or an error.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
 	c.who, c.ruling.Basis.Principal, err = g.authority.Person(ctx, a.Workspace, a.Principal)
@@ -167,7 +167,7 @@ var errOtherBundle = fault.New(fault.Denied, policy.ReasonPolicyUnavailable, "th
 func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle) error {
 	a := &c.ruling.Action
 	if a.Space != "" {
-		// A space pins its policy: whatever the caller says, nothing is judged in it under another one.
+		// A space pins its policy: the gate judges actions in it under no other policy.
 		doc, version, err := g.spaces.Load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
 		switch {
 		case errors.Is(err, projection.ErrNotFound): // it is about to be made
@@ -196,12 +196,12 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 		c.bundle = bundle
 	}
 	a.Bundle, c.ruling.Limits = c.bundle.Hash, c.bundle.Limits
-	switch a.Type {
-	case policy.ShellExec:
+	switch c.kind.Clamp {
+	case policy.ClampTime:
 		if !a.Background && (a.TimeoutMS <= 0 || a.TimeoutMS > c.bundle.Limits.CommandMS) {
 			a.TimeoutMS = c.bundle.Limits.CommandMS
 		}
-	case policy.FileRead, policy.FileEdit:
+	case policy.ClampBytes:
 		if a.MaxBytes <= 0 || a.MaxBytes > c.bundle.Limits.FileBytes {
 			a.MaxBytes = c.bundle.Limits.FileBytes
 		}
@@ -209,7 +209,7 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 	return nil
 }
 
-// malformed says what keeps an action from being judged at all.
+// malformed returns the reason why an action cannot be judged at all; "" for none.
 func malformed(a policy.Action) string {
 	if a.Size < 0 || a.MaxBytes < 0 || a.TimeoutMS < 0 {
 		return "a number of the action is negative"
@@ -282,8 +282,8 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 		return nil
 	}
 	a := c.ruling.Action
-	room, err := g.quota.room(ctx, a.Workspace, a.Principal, g.Clock.Now())
-	if !room && err == nil {
+	left, err := g.quota.left(ctx, a.Workspace, a.Principal, g.Clock.Now())
+	if !left && err == nil {
 		c.ruling.Standing = ""
 		full := g.quota.full()
 		c.deny(fault.CodeOf(full), message(full), "Wait, then go on.")

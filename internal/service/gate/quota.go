@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// maxWindows is how many windows are kept before those that are over are dropped.
+// maxWindows is how many windows are kept before expired ones are dropped.
 const maxWindows = 10_000
 
 // quota counts effects per principal in windows of an hour. It counts in memory, because checking and counting must be one step. Each
@@ -37,14 +37,14 @@ type window struct {
 
 func (w window) over(now time.Time) bool { return now.Sub(w.begun) >= time.Hour }
 
-// full is the refusal when no effect is left.
+// full is the refusal if no effect is left.
 func (q *quota) full() error {
 	return fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d effects were caused within an hour, the most that are allowed",
 		q.most).With("Wait, then go on.")
 }
 
-// room reports whether a principal may cause another effect.
-func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) (bool, error) {
+// left reports whether a principal may cause another effect.
+func (q *quota) left(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) (bool, error) {
 	if q.most <= 0 {
 		return true, nil
 	}
@@ -52,7 +52,7 @@ func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now t
 		w, _, err := q.counted(ctx, ws, p, now)
 		return w.used < q.most, err
 	}
-	if err := q.meet(ctx, ws, p, now); err != nil {
+	if err := q.load(ctx, ws, p, now); err != nil {
 		return false, err
 	}
 	q.mu.Lock()
@@ -61,9 +61,9 @@ func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now t
 	return w.used < q.most || w.over(now), nil
 }
 
-// take counts one effect and adds the event of it to a batch; looking and counting are one step, so that two at once cannot both be the
-// last.
-func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, now time.Time) (bool, error) {
+// add counts one effect and adds its event to a batch. Checking and counting are one step, so that two concurrent effects cannot both be
+// the last.
+func (q *quota) add(ctx context.Context, batch *event.Batch, a policy.Action, now time.Time) (bool, error) {
 	if q.most <= 0 {
 		return true, nil
 	}
@@ -77,7 +77,7 @@ func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, n
 		count(batch, a, w)
 		return true, nil
 	}
-	if err := q.meet(ctx, a.Workspace, a.Principal, now); err != nil {
+	if err := q.load(ctx, a.Workspace, a.Principal, now); err != nil {
 		return false, err
 	}
 	q.mu.Lock()
@@ -103,7 +103,7 @@ func count(batch *event.Batch, a policy.Action, w window) {
 	batch.Drafts = append(batch.Drafts, draft.In(a.Run, a.Step).About(policy.QuotaEntity, string(a.Principal)))
 }
 
-// counted returns the window of now, as the log has counted, and the version of the document that says so.
+// counted returns the present window as the log has counted it, and the version of its document.
 func (q *quota) counted(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) (window, uint64, error) {
 	doc, version, err := projection.Load[policy.Quota](ctx, q.docs, ws, policy.QuotaProjection, string(p))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
@@ -116,8 +116,8 @@ func (q *quota) counted(ctx context.Context, ws id.Workspace, p id.Principal, no
 	return w, version, nil
 }
 
-// giveBack takes back an effect that was not recorded.
-func (q *quota) giveBack(p id.Principal) {
+// remove uncounts an effect that was not recorded.
+func (q *quota) remove(p id.Principal) {
 	if q.most <= 0 || q.together {
 		return
 	}
@@ -129,8 +129,8 @@ func (q *quota) giveBack(p id.Principal) {
 	}
 }
 
-// meet reads how far the log has counted for a principal, when the daemon first sees the principal.
-func (q *quota) meet(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) error {
+// load reads the count of the log for a principal whom the daemon sees for the first time.
+func (q *quota) load(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) error {
 	q.mu.Lock()
 	_, met := q.windows[p]
 	q.mu.Unlock()

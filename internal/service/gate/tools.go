@@ -30,21 +30,21 @@ func toolOf(a policy.Action, k policy.Kind) (string, bool) {
 	}
 	if a.Operation != "" && a.Tool == "" && a.Type != policy.FileList && a.Type != policy.SpaceDiff && k.SideEffect != policy.Control &&
 		k.SideEffect != policy.Record {
-		return a.Type, true // an operation that has no row is bound all the same; looking into a folder and comparing are none
+		return a.Type, true // an operation without a row counts too; listing a folder and comparing do not
 	}
 	return toolName(a.Tool), a.Type == policy.ToolCall || k.Outside && a.Tool != ""
 }
 
-// listed are the rooms' lists of tools as documents have them. Nothing else is read out of these, and a list that is nil is unset.
+// listed is the list of tools in the document of a room. A nil list is unset.
 type listed struct {
 	Context struct {
 		Tools *[]string `json:"tool_allowlist"`
 	} `json:"context"`
 }
 
-// tools returns the list of tools that holds in a room: the room's own, or the inherited list of the workspace, or nil if neither is set.
-// It also returns the version of the document with this list, and 0 for the other one. An action without a room has the inherited list;
-// otherwise leaving the room out would bypass the list.
+// tools returns the list of tools of a room: the room's own, or the inherited list of the workspace, or nil if neither is set. It also
+// returns the version of the document with this list, and 0 for the other one. An action without a room has the inherited list; otherwise
+// leaving the room out would bypass the list.
 func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]string, own, inherited uint64, err error) {
 	var doc listed
 	if r != "" {
@@ -62,7 +62,7 @@ func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]s
 	return doc.Context.Tools, 0, inherited, err
 }
 
-// tool refuses a tool that the room's list does not name, for every principal and whatever policy says. A person who sends or fetches files
+// tool refuses a tool that the room's list does not name, for every principal and under every policy. A person who sends or fetches files
 // directly does not use a tool. An agent or a service that does so uses one, over every interface.
 func (g *Gate) tool(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
@@ -96,7 +96,7 @@ func (g *Gate) tool(ctx context.Context, c *consideration) (done bool, err error
 	return true, nil
 }
 
-// sameTools reports whether the lists on which a ruling rests are those of now, in the room in which its action is done.
+// sameTools reports whether the lists of tools have not changed since a ruling, for the room of its action.
 func (g *Gate) sameTools(ctx context.Context, r policy.Ruling, k policy.Kind, in id.Room) (bool, error) {
 	if _, ok := toolOf(r.Action, k); !ok {
 		return true, nil

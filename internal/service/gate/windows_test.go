@@ -30,7 +30,7 @@ func TestWindowsThatAreOverAreDropped(t *testing.T) {
 	take := func(n int, want bool) {
 		t.Helper()
 		a := policy.Action{Principal: id.Principal(fmt.Sprint("agt_", n)), Workspace: id.DefaultWorkspace}
-		if ok, err := q.take(t.Context(), &event.Batch{}, a, now); ok != want || err != nil {
+		if ok, err := q.add(t.Context(), &event.Batch{}, a, now); ok != want || err != nil {
 			t.Errorf("effect of %d: got %t, %v, want %t", n, ok, err, want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestAnEffectThatCannotBeCountedIsNotTaken(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		q := quota{most: 1, docs: unreadable{err: broken}, together: together}
 		batch := &event.Batch{}
-		ok, err := q.take(t.Context(), batch, policy.Action{Principal: "agt_1", Workspace: id.DefaultWorkspace}, time.Now())
+		ok, err := q.add(t.Context(), batch, policy.Action{Principal: "agt_1", Workspace: id.DefaultWorkspace}, time.Now())
 		if ok || !errors.Is(err, broken) || len(batch.Drafts) != 0 {
 			t.Errorf("got %t, %v, and %d events", ok, err, len(batch.Drafts))
 		}

@@ -19,7 +19,7 @@ import (
 
 var _ vault.Forgetter = (*Service)(nil)
 
-// brought is what redacted events have brought, and what came of it.
+// brought is the content that redacted events have brought, and its fate.
 type brought struct {
 	ws      id.Workspace
 	events  map[id.Event]bool

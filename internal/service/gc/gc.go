@@ -53,7 +53,7 @@ type Service struct {
 	names    names
 }
 
-// New returns a sweeper of the given parts.
+// New returns a service of the given parts.
 func New(parts Parts) *Service { return &Service{Parts: parts} }
 
 // Usage returns how much content the log of a workspace names.
@@ -61,7 +61,7 @@ func (s *Service) Usage(ctx context.Context, ws id.Workspace) (content.Usage, er
 	return Usage(ctx, s.Docs, ws)
 }
 
-// Survey returns what a sweep would free now. It changes nothing.
+// Survey counts the content that a sweep would free now. It changes nothing.
 func (s *Service) Survey(ctx context.Context, ws id.Workspace) (content.Swept, error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -81,8 +81,8 @@ func (s *Service) Sweep(ctx context.Context, origin event.Origin, ws id.Workspac
 	return s.sweep(ctx, origin.Principal, origin, ws, false)
 }
 
-// Step sweeps if there is anything to free, on behalf of the owner who lets the daemon run; the log says that it was the daemon. A sweep
-// that the gate refuses, as while the kill switch is thrown, is made up for at the next time.
+// Step sweeps if there is anything to free, on behalf of the owner who lets the daemon run; the log says that it was the daemon. If the
+// gate refuses a sweep, as while the kill switch is thrown, the next Step sweeps.
 func (s *Service) Step(ctx context.Context, ws id.Workspace, owner id.Principal) error {
 	found, err := s.Survey(ctx, ws)
 	if err != nil || found.Contents.Freed == 0 && found.Snapshots.Freed == 0 && found.Snapshots.FreedBytes == 0 {

@@ -27,7 +27,7 @@ type name struct {
 // names are the names of content in the logs of all workspaces, as far as they were read. The first redaction builds them and each one
 // extends them, so that a redaction reads only new events. They are in memory only, because an index in the store would cost each append.
 type names struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	upTo map[id.Workspace]uint64
 	in   map[id.Workspace][]name
 	n    int

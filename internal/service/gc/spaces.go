@@ -21,8 +21,7 @@ type past struct {
 	gone    []event.Digest
 }
 
-// each lets free do its work on every space of the workspace that lives, and counts what came of it. A space that cannot be swept does not
-// keep the others from it.
+// each calls free for every living space of the workspace, and adds up the results. An error in one space does not stop the others.
 func (s *Service) each(ctx context.Context, ws id.Workspace, swept *content.Swept, free func(past) (int64, error)) error {
 	return s.living(ctx, ws, func(doc space.Space) error {
 		if s.Mine != nil {

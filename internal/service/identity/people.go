@@ -88,7 +88,7 @@ func (r *people) RegisterAgent(ctx context.Context, origin event.Origin, ws id.W
 	return doc, err
 }
 
-// AddService registers a service. It has no role: its kind and a capability token bound what it may do.
+// AddService registers a service. It has no role: its kind and a capability token bound its actions.
 func (r *people) AddService(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
 	p := id.NewPrincipal(r.IDs, id.Service)
 	return r.register(ctx, origin, ws, policy.PrincipalAdd, principal.Registered{Principal: p, Kind: id.Service, Name: name}, string(p))

@@ -119,7 +119,7 @@ func (r *tokens) declared(ctx context.Context, ws id.Workspace, actions []string
 	return nil
 }
 
-// decide decides what may be granted.
+// decide decides whether a token may be granted.
 func (r *tokens) decide(origin event.Origin, q token.Grant, who, target principal.Principal, chain []token.Token) (token.Granted, error) {
 	now := r.Clock.Now().UTC()
 	if len(chain) == 0 {

@@ -31,7 +31,7 @@ type Parts struct {
 // Service keeps incidents. Make it with New; every method may be called from any goroutine.
 type Service struct{ Parts }
 
-// New returns an investigator of the given parts.
+// New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{p} }
 
 // Definition folds the documents of incidents.

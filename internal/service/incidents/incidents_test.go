@@ -39,7 +39,7 @@ type clock struct{ now time.Time }
 func (c clock) Now() time.Time                                    { return c.now }
 func (c clock) NewTimer(time.Duration) (<-chan time.Time, func()) { panic("nobody waits here") }
 
-// office is an investigator in memory.
+// office is the service in memory.
 type office struct {
 	*incidents.Service
 	t      *testing.T

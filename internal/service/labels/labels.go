@@ -36,7 +36,7 @@ type Service struct {
 	guarded map[id.Workspace]guarded
 }
 
-// New returns a custodian of the given parts.
+// New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{Parts: p} }
 
 // Definitions fold the documents of labels and of accesses.

@@ -69,7 +69,7 @@ func (p place) in() []label.Resource {
 	return slices.DeleteFunc(all, func(r label.Resource) bool { return r.Type == "" || r.ID == "" })
 }
 
-// Sight tells what one principal may see of a workspace while one answer is made. One goroutine uses it.
+// Sight decides during one answer which resources of a workspace one principal may see. One goroutine uses it.
 type Sight struct {
 	c         *Service
 	workspace id.Workspace
@@ -79,7 +79,7 @@ type Sight struct {
 	verdicts  map[label.Resource]error
 }
 
-// Sight returns what a principal may see now.
+// Sight returns the present sight of a principal.
 func (c *Service) Sight(ctx context.Context, ws id.Workspace, p id.Principal) (*Sight, error) {
 	guards, err := c.guards(ctx, ws)
 	if err != nil || len(guards.Types) == 0 {

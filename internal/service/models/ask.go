@@ -18,19 +18,19 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// How often and how long a request is tried again.
+// How often and how long the service retries a request.
 const (
 	MaxTries  = 3                      // of one model for one request
 	firstWait = 500 * time.Millisecond // before the second try; it doubles, and chance takes up to half of it away
 	mostWait  = 8 * time.Second
-	patience  = 5 * time.Second // an endpoint that asks to wait longer is left for the next model of the route
-	MaxWait   = time.Minute     // an endpoint that asks to wait longer is not waited for: the caller gets the failure
+	patience  = 5 * time.Second // if an endpoint asks to wait longer, the next model of the route answers
+	MaxWait   = time.Minute     // if an endpoint asks to wait longer and there is no other model, the request fails
 )
 
-// MaxAnswerBytes bounds the JSON of an answer, which is recorded as one event.
+// MaxAnswerBytes bounds the JSON of an answer, which is part of one event.
 const MaxAnswerBytes = 8 << 20
 
-// asking is a request on its way.
+// asking is the work on one request.
 type asking struct {
 	s       *Service
 	ask     model.Ask
@@ -40,7 +40,7 @@ type asking struct {
 	version uint64 // of doc
 	prices  model.Prices
 	passed  []model.Passed
-	last    error // of the last model that was asked or passed over
+	last    error // of the last model that was called or skipped
 }
 
 // Ask implements model.Asker.
@@ -48,7 +48,7 @@ func (s *Service) Ask(ctx context.Context, a model.Ask) (model.Reply, error) {
 	return s.seek(ctx, a, false)
 }
 
-// seek seeks the answer to a request. If only is true, no other model answers where the first one does not.
+// seek gets the answer to a request. If only is true, it calls only the first model of the route.
 func (s *Service) seek(ctx context.Context, a model.Ask, only bool) (model.Reply, error) {
 	if err := a.Check(); err != nil {
 		return model.Reply{}, err
@@ -61,7 +61,7 @@ func (s *Service) seek(ctx context.Context, a model.Ask, only bool) (model.Reply
 	if c.call == "" {
 		c.call = string(id.New[id.Request](s.IDs))
 	} else {
-		release, err := s.names.take(ctx, string(a.Workspace)+" "+c.call)
+		release, err := s.names.lock(ctx, string(a.Workspace)+" "+c.call)
 		if err != nil {
 			return model.Reply{}, err
 		}
@@ -96,7 +96,8 @@ func (c *asking) look(ctx context.Context) (err error) {
 	return err
 }
 
-// resume goes on where the run was when it asked before: it returns the recorded answer, or ends an attempt whose outcome a crash hid.
+// resume continues a request that the run sent before. It returns the recorded answer, or records the end of an attempt that a crash
+// interrupted.
 func (c *asking) resume(ctx context.Context) (model.Reply, bool, error) {
 	if err := c.look(ctx); err != nil || c.version == 0 {
 		return model.Reply{}, false, err
@@ -122,8 +123,8 @@ func (c *asking) resume(ctx context.Context) (model.Reply, bool, error) {
 	return model.Reply{}, false, nil
 }
 
-// Recorded returns the answer that was recorded for the request of a step of a run; false where there is none. An answer that was redacted
-// is an error of the kind NotFound.
+// Recorded returns the recorded answer to the request of a step of a run, and false if there is none. It returns model_answer_redacted for
+// a redacted answer.
 func (s *Service) Recorded(ctx context.Context, ws id.Workspace, r id.Run, step int) (model.Answer, bool, error) {
 	c := &asking{s: s, ask: model.Ask{Workspace: ws, Run: r, Step: step}}
 	c.call = c.ask.Name()
@@ -157,13 +158,13 @@ func (c *asking) reply(a model.Answer, entry string, repeated bool) model.Reply 
 	return model.Reply{Answer: a, Entry: entry, Attempts: c.doc.Attempts, Cost: c.doc.Cost, Priced: !c.doc.Unpriced, Repeated: repeated}
 }
 
-// pass notes that a model gives no answer, and why.
+// pass notes that a model does not answer, and why.
 func (c *asking) pass(e model.Held, code string, err error) {
 	c.passed = append(c.passed, model.Passed{Entry: e.Name, Code: code, Reason: fmt.Sprintf("%s: %s", e.Name, sentence(err))})
 	c.last = err
 }
 
-// sentence returns the words of an error that are for people.
+// sentence returns the message of an error for people.
 func sentence(err error) string {
 	if f, ok := model.FailureOf(err); ok {
 		return f.Error()
@@ -174,7 +175,7 @@ func sentence(err error) string {
 	return "it could not be asked"
 }
 
-// try asks one model until it answers or the retries end. done is false if the next model is to be tried.
+// try calls one model until it answers or there are no retries left. done is false if the next model should answer.
 func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool) (_ model.Reply, done bool, _ error) {
 	at := named{c.ask.Workspace, e.Name}
 	waited := time.Duration(0)
@@ -227,7 +228,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 	}
 }
 
-// passable says whether another model may answer where one could not be asked, and the code of the reason.
+// passable reports whether another model may answer after this error, and returns the code of the reason.
 func passable(err error) (code string, next bool) {
 	switch {
 	case errors.Is(err, model.ErrPrice):
@@ -244,13 +245,13 @@ func passable(err error) (code string, next bool) {
 	return "", false
 }
 
-// decision is what is done after a failure.
+// decision is the next step after a failure.
 type decision struct {
 	next, why string
 	wait      time.Duration
 }
 
-// decide says what is done after the n-th try of a model failed. More says that the route names another model.
+// decide returns the next step after the n-th try of a model failed. more is true if the route names another model.
 func (s *Service) decide(f *model.Failure, n int, more bool) decision {
 	elsewhere := func(why string) decision {
 		if more && f.Class.Elsewhere() {
@@ -285,17 +286,17 @@ func (s *Service) chance(most time.Duration) time.Duration {
 	return time.Duration(binary.BigEndian.Uint64(raw[:]) % uint64(most+1))
 }
 
-// flown is a request that was begun.
+// flown is a request that begin has recorded.
 type flown struct {
 	attempt model.Attempt
 	permit  policy.Permit
 	key     model.Secret
 	began   time.Time
 	first   time.Time // of the first piece
-	pieces  int
+	pieces  int       // of the answer, so far
 }
 
-// begin takes a request through the gate, reserves what it could use, and records it.
+// begin takes a request through the gate, reserves its largest possible use, and records it.
 func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited time.Duration) (*flown, error) {
 	s, a := c.s, c.ask
 	out := &flown{}
@@ -322,7 +323,7 @@ func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited 
 	for i, b := range bounds {
 		keys[i] = string(a.Workspace) + " " + b.Key
 	}
-	release, err := s.scopes.take(ctx, keys...)
+	release, err := s.scopes.lock(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -350,8 +351,8 @@ func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited 
 	return out, err
 }
 
-// fits refuses a request that could use more than is left, and returns the versions of the documents that say so, where other daemons
-// record into the same log.
+// fits refuses a request that could exceed a budget. If other daemons record into the same log, it returns the versions of the documents
+// that it has read.
 func (c *asking) fits(ctx context.Context, bounds []model.Bound, r model.Reserve) (expect []event.DocumentVersion, err error) {
 	for _, b := range bounds {
 		used, version, err := load[model.Used](ctx, c.s.Docs, c.ask.Workspace, model.UsageProjection, b.Key)
@@ -368,7 +369,7 @@ func (c *asking) fits(ctx context.Context, bounds []model.Bound, r model.Reserve
 	return expect, nil
 }
 
-// send sends a request, and records the answer. The failure is nil where an error is not the endpoint's own; then it is recorded.
+// send sends a request and records the answer. For an error of the endpoint it returns the failure too. It records any other error itself.
 func (c *asking) send(ctx context.Context, e model.Held, f *flown) (model.Answer, *model.Failure, error) {
 	endpoint := c.s.Endpoints[e.Provider]
 	if endpoint == nil {
@@ -425,7 +426,7 @@ func (f *flown) outcome(c *asking, e model.Held, failure *model.Failure, d decis
 	return c.charge(out, e, f.attempt.Reserve, !told && (failure.Begun || f.pieces > 0 || failure.Code == "timeout"))
 }
 
-// charge sets the cost of what an outcome used. Where nobody told that, it counts with all that was reserved.
+// charge sets the cost of an outcome. If the use is unknown, the whole reserve counts.
 func (c *asking) charge(out model.Outcome, e model.Held, r model.Reserve, unknown bool) model.Outcome {
 	if unknown {
 		output := min(e.Output(c.ask.Request), r.Tokens)
@@ -437,8 +438,8 @@ func (c *asking) charge(out model.Outcome, e model.Held, r model.Reserve, unknow
 	return out
 }
 
-// settle records the outcome of an attempt, and returns it as it is recorded. It is recorded even if the caller has gone. What the
-// attempt had reserved is free again, once.
+// settle records the outcome of an attempt and returns it as recorded, even if the caller has gone. It frees the reserve of the attempt
+// once.
 func (c *asking) settle(ctx context.Context, at model.Attempt, out model.Outcome, typ string) (model.Outcome, error) {
 	ctx = context.WithoutCancel(ctx)
 	out.Call, out.Attempt, out.Entry, out.Day = c.call, at.N, at.Entry, at.Day
@@ -472,7 +473,7 @@ func (c *asking) settle(ctx context.Context, at model.Attempt, out model.Outcome
 	return out, c.look(ctx)
 }
 
-// unsent records that no model could be asked, and returns why.
+// unsent records that no model could be called, and returns the reason.
 func (c *asking) unsent(ctx context.Context) error {
 	a := c.ask
 	draft := event.New(model.EventRefused, a.Origin, a.Workspace, a.Room, model.Unsent{
@@ -484,7 +485,7 @@ func (c *asking) unsent(ctx context.Context) error {
 	return errors.Join(c.last, err)
 }
 
-// show shows a piece of an answer in the live output of the run. A piece that is not shown is not lost: the answer is recorded as a whole.
+// show adds a piece of an answer to the live output of the run. A missing piece is not lost, because the log has the whole answer.
 func (c *asking) show(ctx context.Context, d model.Delta) {
 	if c.s.Live == nil || c.ask.Run == "" {
 		return

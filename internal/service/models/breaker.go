@@ -9,16 +9,15 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// The circuit breaker of a model. After breakAfter failures without an answer between them, the model is left alone for breakFirst. Then
-// one request tries it. Each further failure doubles the time, up to breakMost. An empty account breaks it at once.
+// The circuit breaker of a model. After breakAfter failures in a row, the breaker is open for breakFirst. Then one request tries the model.
+// Each further failure doubles the time, up to breakMost. An empty account opens the breaker at once.
 const (
 	breakAfter = 5
 	breakFirst = 30 * time.Second
 	breakMost  = 5 * time.Minute
 )
 
-// breakers are the circuit breakers of models. They are not recorded: a daemon that starts has not seen a model fail. The zero value is
-// ready.
+// breakers are the circuit breakers of models, in memory only. The zero value is ready.
 type breakers struct {
 	mu sync.Mutex // guards of
 	of map[named]*breaker
@@ -33,11 +32,12 @@ type named struct {
 type breaker struct {
 	failures int
 	opened   int       // how often since the last answer
-	until    time.Time // nothing is sent before
-	trying   bool      // one request tries whether it works again
+	until    time.Time // the breaker is open until then
+	trying   bool      // one request is trying the model
 }
 
-// admit says why a model is left alone; "" admits the request, which must report its outcome.
+// admit returns "" if the request may use the model; then the caller must report its outcome. Otherwise it returns the reason, and until
+// when the breaker is open.
 func (b *breakers) admit(of named, now time.Time) (reason string, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,7 +55,7 @@ func (b *breakers) admit(of named, now time.Time) (reason string, until time.Tim
 	return "", time.Time{}
 }
 
-// report takes the outcome of an admitted request. A nil failure is an answer; counts is false for an outcome that says nothing about the
+// report notes the outcome of an admitted request. A nil failure is an answer. counts is false for an outcome that shows nothing about the
 // model, such as a request that its caller ended.
 func (b *breakers) report(of named, now time.Time, f *model.Failure, counts bool) {
 	b.mu.Lock()
@@ -75,7 +75,7 @@ func (b *breakers) report(of named, now time.Time, f *model.Failure, counts bool
 	one.trying = false
 	switch {
 	case !counts:
-	case f == nil, !f.Class.Again() && f.Class != model.Money: // it works: what it refuses is the request
+	case f == nil, !f.Class.Again() && f.Class != model.Money: // the model works and refuses the request
 		delete(b.of, of)
 	default:
 		one.failures++

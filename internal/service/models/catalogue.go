@@ -36,14 +36,14 @@ func (s *Service) Settings(ctx context.Context, ws id.Workspace) (model.Settings
 	return found, err
 }
 
-// Price returns what a model costs; false where the file of prices does not say it.
+// Price returns the price of a model, and false if the file of prices does not have it.
 func (s *Service) Price(e model.Entry) (model.Price, model.Prices, bool, error) {
 	prices, err := s.Prices()
 	price, known := prices.Of(e)
 	return price, prices, known, err
 }
 
-// Put adds a model or changes it. An entry that says what holds already records nothing.
+// Put adds a model or changes it. The present values again record nothing.
 func (s *Service) Put(ctx context.Context, origin event.Origin, ws id.Workspace, e model.Entry) (model.Held, error) {
 	return s.put(ctx, origin, ws, e, model.FromAPI)
 }
@@ -76,7 +76,7 @@ func (s *Service) put(ctx context.Context, origin event.Origin, ws id.Workspace,
 	return s.Get(ctx, ws, e.Name)
 }
 
-// Remove takes a model out of the catalogue.
+// Remove removes a model from the catalogue.
 func (s *Service) Remove(ctx context.Context, origin event.Origin, ws id.Workspace, name, reason string) error {
 	return s.remove(ctx, origin, ws, name, reason, model.FromAPI)
 }
@@ -132,7 +132,7 @@ func (s *Service) setBudgets(ctx context.Context, origin event.Origin, ws id.Wor
 	})
 }
 
-// set changes the settings of a workspace. Wrong is why the change is none; who may change nothing learns that first.
+// set changes the settings of a workspace. wrong is the error of an invalid change. A caller without the right gets the refusal first.
 func (s *Service) set(ctx context.Context, origin event.Origin, ws id.Workspace, wrong error,
 	change func(model.Settings) (typ string, data any, same, fromFile bool)) error {
 	return journal.Again(func() error {
@@ -175,7 +175,7 @@ func equal(a, b any) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// SetKey keeps a key under a name. The event has the name, and nothing of the key.
+// SetKey stores a key under a name. The event has the name and no part of the key.
 func (s *Service) SetKey(ctx context.Context, origin event.Origin, ws id.Workspace, name string, key model.Secret) error {
 	wrong := errors.Join(model.CheckKeyName(name), model.CheckSecret(key.Reveal()))
 	settings, err := s.Settings(ctx, ws)
@@ -216,7 +216,7 @@ func (s *Service) key(ctx context.Context, origin event.Origin, ws id.Workspace,
 	a := policy.Action{Type: policy.ModelKey, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name, Method: method}
 	client := policy.Client{Gate: s.Gate, Append: s.Log.Append, Known: true}
 	if wrong != nil {
-		a.Subject = string(ws) // a name that is none stays out of the log
+		a.Subject = string(ws) // an invalid name stays out of the log
 		_, err := client.Allow(ctx, origin, a)
 		if err == nil {
 			err = wrong
@@ -233,29 +233,19 @@ func (s *Service) key(ctx context.Context, origin event.Origin, ws id.Workspace,
 	return permit, err
 }
 
-// may refuses a caller who may not change the catalogue, if nothing is recorded.
+// may returns the refusal of a caller without the right, where the request would record nothing.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
-	_, err := policy.Client{Gate: s.Gate}.Allow(ctx, origin, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal,
-		Token: origin.Token, Subject: name})
-	return err
+	return policy.Change{Workspace: ws, Action: action, Key: name}.May(ctx, s.Gate, origin)
 }
 
 // record records a change of the catalogue.
 func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, typ, entity, key string, data any,
 	expect []event.DocumentVersion) error {
-	content, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
-	a := policy.Action{Type: policy.ModelConfigure, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: key,
-		Content: event.DigestOf(content)}
-	draft := event.New(typ, origin, ws, "", data).About(entity, key)
-	draft.OccurredAt = s.Clock.Now().UTC()
-	_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}))
-	return err
+	return policy.Change{Workspace: ws, Action: policy.ModelConfigure, Entity: entity, Key: key, Event: typ, Data: data,
+		At: s.Clock.Now().UTC(), Expect: expect}.Record(ctx, s.Gate, origin)
 }
 
-// route returns the models that may answer a request, the best first, and why.
+// route returns the models that may answer a request, the best first, and the reason for the choice.
 func (s *Service) route(ctx context.Context, a model.Ask) ([]model.Held, string, error) {
 	entries, err := s.List(ctx, a.Workspace, "", model.MaxEntries)
 	if err != nil {
@@ -269,7 +259,7 @@ func (s *Service) route(ctx context.Context, a model.Ask) ([]model.Held, string,
 	if a.Entry != "" {
 		reason = "the request names it"
 		if i := slices.Index(names, a.Entry); i >= 0 {
-			names = names[i:] // what the route names after it answers where it does not
+			names = names[i:] // the later models of the route are its fallbacks
 		} else {
 			names = []string{a.Entry}
 		}
@@ -302,7 +292,7 @@ func (s *Service) route(ctx context.Context, a model.Ask) ([]model.Held, string,
 	return found, reason, nil
 }
 
-// Usage returns what the scopes of a kind have used, by their keys: those of a day where one is named, or one scope.
+// Usage returns the use of the scopes of a kind, in the order of their keys. If day is not "", it returns only those of that day.
 func (s *Service) Usage(ctx context.Context, ws id.Workspace, scope, day, after string, limit int) ([]model.Used, error) {
 	q := projection.Query{Workspace: ws, Name: model.UsageProjection, After: after, Limit: limit,
 		Index: projection.Index{Name: "scope", Value: scope}}
@@ -312,7 +302,7 @@ func (s *Service) Usage(ctx context.Context, ws id.Workspace, scope, day, after 
 	return projection.List[model.Used](ctx, s.Docs, q)
 }
 
-// UsageOf returns what one scope has used; nothing where it used nothing.
+// UsageOf returns the use of one scope.
 func (s *Service) UsageOf(ctx context.Context, ws id.Workspace, scope, of, day string) (model.Used, error) {
 	used, _, err := load[model.Used](ctx, s.Docs, ws, model.UsageProjection, model.UsageKey(scope, of, day))
 	used.Scope = scope

@@ -25,12 +25,12 @@ import (
 const MaxFileBytes = 1 << 20
 
 const (
-	maxDepth    = 8  // of lists and objects in each other
-	maxBrackets = 64 // of brackets in each other, before the text is parsed
-	maxProblems = 10 // that an error names
+	maxDepth    = 8  // of nested lists and objects
+	maxBrackets = 64 // of nested brackets, checked before the text is parsed
+	maxProblems = 10 // in one error
 )
 
-// File is what the file of models says.
+// File is the content of the file of models.
 type File struct {
 	Models  []model.Entry  `json:"models"`
 	Routes  []model.Route  `json:"routes"`
@@ -55,7 +55,7 @@ func ReadPrices(text []byte) (model.Prices, error) {
 	return p, p.Check()
 }
 
-// Load replaces the entries of the file in the catalogue. Entries of the API stay; entries of an earlier file go.
+// Load puts the entries of the file into the catalogue. Entries of the API stay; entries of an earlier file go.
 func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace, text []byte) error {
 	f, err := ReadFile(text)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace
 	return nil
 }
 
-// sourceOf says who keeps what a file names, and what it names no more: then the API may set it.
+// sourceOf returns the source of a setting: the file if it has the setting, otherwise "", so that the API may set it.
 func sourceOf(inFile bool) string {
 	if inFile {
 		return model.FromFile
@@ -115,14 +115,14 @@ func sourceOf(inFile bool) string {
 	return ""
 }
 
-// strict reads YAML into values and collects what is wrong.
+// strict decodes YAML into values and collects the problems.
 type strict struct{ problems []string }
 
 func (s *strict) wrong(n *yaml.Node, format string, args ...any) {
 	s.problems = append(s.problems, fmt.Sprintf("line %d, column %d: %s", n.Line, n.Column, fmt.Sprintf(format, args...)))
 }
 
-// strictly reads a text into a struct whose tags name the keys. The error says everything that is wrong, with line and column.
+// strictly decodes a text into a struct whose tags name the keys. The error names up to maxProblems problems, with line and column.
 func strictly(code string, text []byte, into any) error {
 	bad := func(format string, args ...any) error { return fault.New(fault.Invalid, code, format, args...) }
 	if len(text) > MaxFileBytes {
@@ -161,7 +161,7 @@ func strictly(code string, text []byte, into any) error {
 	return bad("%s", strings.Join(said, "; "))
 }
 
-// unsaid are the keys that a file does not say, because the log does.
+// unsaid are the keys that a file may not have, because the log has them.
 var unsaid = []string{"workspace_id", "added_by", "added_at"}
 
 // keysOf returns the fields of a struct by the names of their tags.

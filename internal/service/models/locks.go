@@ -13,27 +13,27 @@ type locks struct {
 }
 
 type lock struct {
-	turn  chan struct{} // holds one token while nobody has the lock
-	users int           // who have it or wait for it
+	free  chan struct{} // holds one token while nobody has the lock
+	users int           // holders and waiters
 }
 
-// take locks all names, in their order, so that no two callers wait for each other. The caller releases them once.
-func (l *locks) take(ctx context.Context, names ...string) (release func(), err error) {
+// lock locks all names in sorted order, so that no two callers wait for each other. The caller calls release once.
+func (l *locks) lock(ctx context.Context, names ...string) (release func(), err error) {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	names = slices.Compact(names)
 	var taken []string
 	release = func() {
 		for _, name := range taken {
-			l.give(name, true)
+			l.unlock(name, true)
 		}
 	}
 	for _, name := range names {
 		l.mu.Lock()
 		one, ok := l.held[name]
 		if !ok {
-			one = &lock{turn: make(chan struct{}, 1)}
-			one.turn <- struct{}{}
+			one = &lock{free: make(chan struct{}, 1)}
+			one.free <- struct{}{}
 			if l.held == nil {
 				l.held = map[string]*lock{}
 			}
@@ -42,10 +42,10 @@ func (l *locks) take(ctx context.Context, names ...string) (release func(), err 
 		one.users++
 		l.mu.Unlock()
 		select {
-		case <-one.turn:
+		case <-one.free:
 			taken = append(taken, name)
 		case <-ctx.Done():
-			l.give(name, false)
+			l.unlock(name, false)
 			release()
 			return nil, context.Cause(ctx)
 		}
@@ -53,8 +53,8 @@ func (l *locks) take(ctx context.Context, names ...string) (release func(), err 
 	return release, nil
 }
 
-// give ends the use of a lock; of one that was had, somebody else has it next.
-func (l *locks) give(name string, had bool) {
+// unlock ends the use of a lock. If the caller held it, the next waiter gets it.
+func (l *locks) unlock(name string, had bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one := l.held[name]
@@ -63,6 +63,6 @@ func (l *locks) give(name string, had bool) {
 		return
 	}
 	if had {
-		one.turn <- struct{}{}
+		one.free <- struct{}{}
 	}
 }

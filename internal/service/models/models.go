@@ -1,4 +1,5 @@
-// Package models keeps the catalogue of a workspace's models and asks them: along a route, within budgets, with retries, and recorded.
+// Package models has the catalogue of a workspace's models and sends requests to them: by routes, within budgets, with retries and a
+// record.
 package models
 
 import (
@@ -31,17 +32,17 @@ type Parts struct {
 	Endpoints map[string]model.Endpoint // by provider
 	Keys      model.Keys
 	Prices    func() (model.Prices, error) // as the file says now
-	Live      livestream.Store             // shows the pieces of answers of runs; nil for nowhere
+	Live      livestream.Store             // gets the pieces of answers of runs; may be nil
 
-	// Together says that other daemons record into the same log, so that a budget is held by the versions of documents.
+	// Together is true if other daemons record into the same log. Then the versions of documents protect a budget.
 	Together bool
 }
 
-// Service keeps models and asks them. Make it with New; any goroutine may call its methods.
+// Service has the models of workspaces and sends requests to them. Make it with New; any goroutine may call its methods.
 type Service struct {
 	Parts
-	names    locks // of requests: the same one is not asked twice at the same time
-	scopes   locks // of usage: looking at what is left and reserving it are one step
+	names    locks // of requests: one call of the same request at a time
+	scopes   locks // of usage: reading and reserving a budget are one step
 	breakers breakers
 
 	mu      sync.Mutex // guards running
@@ -115,7 +116,7 @@ func foldUsage(u model.Used, key string, e event.Event) (model.Used, error) {
 	return u.Evolve(e)
 }
 
-// Halt ends the requests of a workspace that are under way, of every workspace where none is named.
+// Halt ends the requests of a workspace that are under way, or those of all workspaces for "".
 func (s *Service) Halt(ws id.Workspace, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +142,7 @@ func (s *Service) fly(ctx context.Context, ws id.Workspace) (_ context.Context, 
 	}
 }
 
-// load returns a document and its version, both zero where there is none.
+// load returns a document and its version. Both are zero if there is none.
 func load[T any](ctx context.Context, docs projection.Reader, ws id.Workspace, name, key string) (T, uint64, error) {
 	doc, version, err := projection.Load[T](ctx, docs, ws, name, key)
 	if errors.Is(err, projection.ErrNotFound) {

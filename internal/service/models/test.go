@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// The capabilities of a model that a test tries.
+// The capabilities that Test tries.
 const (
 	Streaming  = "streaming"
 	Tools      = "tools"
@@ -25,14 +25,14 @@ const (
 	Caching    = "caching"
 )
 
-// Capability is what a test found out about one capability.
+// Capability is the result of Test for one capability.
 type Capability struct {
 	Name   string `json:"capability" enum:"streaming,tools,images,structured_output,reasoning,caching"`
 	Works  bool   `json:"works"`
 	Detail string `json:"detail" doc:"What was seen"`
 }
 
-// Tested is what a test found out about a model.
+// Tested is the result of Test.
 type Tested struct {
 	Model        string       `json:"model"`
 	Reachable    bool         `json:"reachable"`
@@ -48,7 +48,8 @@ type Tested struct {
 // testTokens bounds each answer of a test.
 const testTokens = 512
 
-// Test asks a model a few short questions, and says what it can do. Each question is a request like others: judged, charged and recorded.
+// Test sends a few short questions to a model and reports its capabilities. The gate judges each question, and the service charges and
+// records it as any other request.
 func (s *Service) Test(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (Tested, error) {
 	if _, err := s.Get(ctx, ws, name); err != nil {
 		return Tested{}, err
@@ -111,7 +112,7 @@ func said(text string) model.Request {
 	return model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{model.Text(text)}}}}
 }
 
-// probe is a question that shows whether a model can do something.
+// probe is a question that tests one capability.
 type probe struct {
 	name    string
 	request model.Request

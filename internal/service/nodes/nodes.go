@@ -24,7 +24,7 @@ type Parts struct {
 // Service knows the nodes. Its methods are safe for concurrent use.
 type Service struct{ Parts }
 
-// New returns a census of the given parts.
+// New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{p} }
 
 // List returns the nodes in the order in which they joined first.

@@ -20,15 +20,15 @@ import (
 type story struct {
 	*testkit.Stack
 	t       *testing.T
-	arbiter *outside.Service
+	service *outside.Service
 	agent   principal.Caller
 	n       int // of the death
 	deaths  int
 }
 
-// begin makes the arbiter of the daemon that lives.
+// begin makes the service of the living daemon.
 func (s *story) begin() {
-	s.arbiter = outside.New(outside.Parts{
+	s.service = outside.New(outside.Parts{
 		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Clock: s.Clock,
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
@@ -66,10 +66,10 @@ func (s *story) does(who id.Principal, what string, request func(event.Origin) e
 func (s *story) evaluate(what string, q outside.Question) (answer outside.Answer) {
 	s.t.Helper()
 	s.does(s.agent.Principal, what, func(origin event.Origin) (err error) {
-		answer, err = s.arbiter.Evaluate(s.Context(), origin, s.agent, q, false)
+		answer, err = s.service.Evaluate(s.Context(), origin, s.agent, q, false)
 		return err
 	}, func(last event.Event) (err error) {
-		answer, err = s.arbiter.Recall(s.Context(), testkit.WS, last.Seq)
+		answer, err = s.service.Recall(s.Context(), testkit.WS, last.Seq)
 		return err
 	})
 	return answer
@@ -133,7 +133,7 @@ func (s *story) play(death testkit.Death) bool {
 	refused("before it is asked")
 	var asked policy.Approval
 	s.does(s.agent.Principal, "ask", func(origin event.Origin) (err error) {
-		asked, err = s.arbiter.Ask(s.Context(), origin, s.agent, q, outside.Words{}, policy.Ask{})
+		asked, err = s.service.Ask(s.Context(), origin, s.agent, q, outside.Words{}, policy.Ask{})
 		return err
 	}, func(last event.Event) (err error) {
 		asked, err = s.Gate.Approvals.Get(s.Context(), testkit.WS, id.Approval(last.EntityID))

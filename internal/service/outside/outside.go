@@ -31,7 +31,7 @@ type Parts struct {
 	Gate policy.Gate
 
 	Clock   event.Clock
-	Counted bool // the gate counts effects: what is allowed is begun there, so that it counts
+	Counted bool // the gate counts effects, so an allowed action begins there
 
 	// Place refuses a room and a thread that are not there, or not together; either may be empty.
 	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
@@ -40,7 +40,7 @@ type Parts struct {
 // Service judges actions outside. Make it with New; every method may be called from any goroutine.
 type Service struct{ Parts }
 
-// New returns an arbiter of the given parts.
+// New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{p} }
 
 // Question is an action that a caller intends, for itself or for a principal whom it names.
@@ -54,7 +54,7 @@ type Question struct {
 	Step    id.Step
 	Token   id.Token
 	Zone    event.Zone      // empty means supervised
-	Request json.RawMessage // an object that says what is done, in full; nil for none
+	Request json.RawMessage // an object that describes the request in full; nil for none
 	Target  string          // host or recipient
 	Method  string
 	Tool    string
@@ -154,7 +154,7 @@ func (a *Service) evaluate(ctx context.Context, origin event.Origin, caller prin
 		d.ReasonCode = policy.ReasonApprovalAllows
 		return a.begun(ctx, origin, caller, q, r, "", d, preview)
 	}
-	if d.Outcome == policy.Deny || d.Shadow { // mode shadow lets it pass and says what it would have said
+	if d.Outcome == policy.Deny || d.Shadow { // mode shadow permits the action and names the decision that it would have made
 		return a.refuse(ctx, origin, caller, q, r, "", preview)
 	}
 	approval, usable, err := a.approval(ctx, r)

@@ -49,7 +49,7 @@ func (c *clock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// court is an arbiter in memory, with an owner, an agent that asks, and an admin.
+// court is the service in memory, with an owner, an agent that asks, and an admin.
 type court struct {
 	*outside.Service
 	t            *testing.T

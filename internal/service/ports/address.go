@@ -16,7 +16,7 @@ import (
 
 // The refusals of an address.
 var (
-	// ErrUnsigned refuses an address that this daemon did not make, or made for another port.
+	// ErrUnsigned refuses an address that this daemon did not make, or that it made for another port.
 	ErrUnsigned = fault.New(fault.Denied, "preview_invalid", "the address of the preview is not valid here").
 			With("ask for a new one: agentbox space preview SPACE PORT")
 	// ErrExpired refuses an address whose time is over.
@@ -27,8 +27,8 @@ var (
 		With("ask for a new one: agentbox space preview SPACE PORT")
 )
 
-// sign returns the secret part of the address of an open port: its id, the end of its time in Unix seconds, and a signature over these,
-// the space and the port.
+// sign returns the secret part of the address of an open port: its id, the end of its time in nanoseconds of Unix time (base 36), and a
+// signature over these, the space and the port.
 func (s *Service) sign(x *Exposure) string {
 	end := strconv.FormatInt(x.ExpiresAt.UnixNano(), 36)
 	return string(x.ID) + "." + end + "." + s.signature(string(x.ID), end, x.Space, x.Port)
@@ -40,8 +40,8 @@ func (s *Service) signature(exposure, end string, sp id.Space, port int) string 
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Redeem returns the open port of an address by its secret part. It returns ErrUnsigned, ErrExpired, ErrGone, or why the port may not be
-// used at the moment.
+// Redeem returns the open port of an address by its secret part. It returns ErrUnsigned, ErrExpired or ErrGone, or the reason why the port
+// cannot be used at the moment.
 func (s *Service) Redeem(ctx context.Context, secret string) (*Exposure, error) {
 	parts := strings.Split(secret, ".")
 	if len(secret) > 200 || len(parts) != 3 {
@@ -55,7 +55,8 @@ func (s *Service) Redeem(ctx context.Context, secret string) (*Exposure, error) 
 	x := s.all[id.Exposure(parts[0])]
 	s.mu.Unlock()
 	if x == nil {
-		// What is not open has no space and no port to verify a signature with. An address that is made up learns nothing but that.
+		// Without an open port there is no space and no port to verify the signature with. A forged address learns only that nothing is
+		// open.
 		if !s.Clock.Now().Before(time.Unix(0, end)) {
 			return nil, ErrExpired
 		}
@@ -64,7 +65,7 @@ func (s *Service) Redeem(ctx context.Context, secret string) (*Exposure, error) 
 	if !hmac.Equal([]byte(s.signature(parts[0], parts[1], x.Space, x.Port)), []byte(parts[2])) || x.How == space.PortByRequests {
 		return nil, ErrUnsigned
 	}
-	if err := s.still(ctx, x); err != nil {
+	if err := s.check(ctx, x); err != nil {
 		if fault.CodeOf(err) == space.ErrPortClosed.Code {
 			err = ErrGone
 		}

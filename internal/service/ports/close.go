@@ -10,22 +10,22 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Close closes a port of a space for everybody for whom it is open, and returns how many there were. It needs no permission of the gate. It
-// returns space_not_found if nothing was open and the workspace has no such space.
+// Close closes a port of a space for everybody, and returns how many exposures it closed. It needs no permission of the gate. It returns
+// space_not_found if nothing was open and the workspace has no such space.
 func (s *Service) Close(ctx context.Context, origin event.Origin, ws id.Workspace, sp id.Space, port int) (int, error) {
 	origin.Key, origin.Command = "", event.Digest{}
-	open := s.these(func(x *Exposure) bool { return x.Workspace == ws && x.Space == sp && x.Port == port })
+	open := s.selected(func(x *Exposure) bool { return x.Workspace == ws && x.Space == sp && x.Port == port })
 	for _, x := range open {
 		s.close(ctx, x, origin, space.PortRequested)
 	}
 	if len(open) > 0 {
-		return len(open), nil // what was open is closed, also when no document can be read
+		return len(open), nil // they are closed even if the document cannot be read
 	}
 	_, err := s.document(ctx, ws, sp)
 	return 0, err
 }
 
-// close closes an open port, and then records it. It may be called again.
+// close closes an open port and then records that. A second call does nothing.
 func (s *Service) close(ctx context.Context, x *Exposure, origin event.Origin, reason string) {
 	x.door.Close()
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (s *Service) close(ctx context.Context, x *Exposure, origin event.Origin, r
 	}
 }
 
-// record records that a port is closed. It is closed whatever comes of it.
+// record records that a port is closed. The port stays closed if the record fails.
 func (s *Service) record(ctx context.Context, x *Exposure, origin event.Origin, reason string) {
 	if x.halted.Load() {
 		reason = space.PortKillSwitch
@@ -45,7 +45,7 @@ func (s *Service) record(ctx context.Context, x *Exposure, origin event.Origin, 
 	origin.Causation, origin.Correlation = x.opened, x.cause
 	_, err := s.Log.Append(ctx, event.Batch{Workspace: x.Workspace, Drafts: []event.Draft{
 		x.draft(space.EventPortClosed, origin, space.PortClosed{
-			Space: x.Space, Exposure: x.ID, Port: x.Port, Reason: reason, Requests: x.requests.Load(), In: x.inside.Load(), Out: x.outer.Load(),
+			Space: x.Space, Exposure: x.ID, Port: x.Port, Reason: reason, Requests: x.requests.Load(), In: x.in.Load(), Out: x.out.Load(),
 		}),
 	}})
 	if err != nil {
@@ -53,14 +53,14 @@ func (s *Service) record(ctx context.Context, x *Exposure, origin event.Origin, 
 	}
 }
 
-// system is who closes a port that is over.
+// system returns the origin of the daemon itself, which closes ports whose time is over.
 func (s *Service) system(x *Exposure) event.Origin {
 	return event.Origin{Principal: s.System, Correlation: x.origin.Correlation}
 }
 
 func (s *Service) closeAll(ctx context.Context, reason string, wanted func(*Exposure) bool) {
-	all := s.these(wanted)
-	for _, x := range all { // every connection first: recording takes its time
+	all := s.selected(wanted)
+	for _, x := range all { // end every connection first, because recording takes time
 		x.door.Close()
 	}
 	for _, x := range all {
@@ -68,9 +68,9 @@ func (s *Service) closeAll(ctx context.Context, reason string, wanted func(*Expo
 	}
 }
 
-// Paused implements space.Doors: it ends the connections to a space that stands still. Its ports stay open for when it is resumed.
+// Paused implements space.Doors: it ends the connections to a paused space. The ports stay open for the resumption.
 func (s *Service) Paused(sp id.Space) {
-	for _, x := range s.of(sp) {
+	for _, x := range s.openIn(sp) {
 		x.door.Drop()
 	}
 }
@@ -80,9 +80,10 @@ func (s *Service) Ended(ctx context.Context, sp id.Space) {
 	s.closeAll(ctx, space.PortSpaceEnded, func(x *Exposure) bool { return x.Space == sp })
 }
 
-// Halt closes every port of a workspace at once, because its kill switch was thrown. Step records it: recording takes its time.
+// Halt closes every port of a workspace at once, because somebody threw its kill switch. Step records that later, because recording takes
+// time.
 func (s *Service) Halt(ws id.Workspace, _ error) {
-	for _, x := range s.these(func(x *Exposure) bool { return x.Workspace == ws }) {
+	for _, x := range s.selected(func(x *Exposure) bool { return x.Workspace == ws }) {
 		x.halted.Store(true)
 		x.door.Close()
 	}
@@ -93,8 +94,8 @@ func (s *Service) Stop(ctx context.Context) {
 	s.closeAll(ctx, space.PortDaemon, func(*Exposure) bool { return true })
 }
 
-// Step closes the ports whose time is over at now, that nobody uses, whose space has ended, and whose principal may not have them open any
-// more.
+// Step closes every port whose time is over at now, that nobody has used for the time Unused, whose space has ended, or whose principal has
+// lost the right.
 func (s *Service) Step(ctx context.Context, now time.Time) error {
 	s.closeAll(ctx, space.PortKillSwitch, func(x *Exposure) bool { return x.halted.Load() })
 	s.closeAll(ctx, space.PortExpired, func(x *Exposure) bool {
@@ -102,8 +103,8 @@ func (s *Service) Step(ctx context.Context, now time.Time) error {
 			x.ExpiresAt.IsZero() && now.Sub(time.Unix(0, x.used.Load())) >= Unused
 	})
 	s.closeAll(ctx, space.PortSpaceEnded, (*Exposure).over)
-	for _, x := range s.these(func(*Exposure) bool { return true }) {
-		if err := s.still(ctx, x); err != nil && fault.KindOf(err) == fault.Internal {
+	for _, x := range s.selected(func(*Exposure) bool { return true }) {
+		if err := s.check(ctx, x); err != nil && fault.KindOf(err) == fault.Internal {
 			return err
 		}
 	}

@@ -32,22 +32,22 @@ type Exposure struct {
 	ttl     time.Duration
 	key     string
 
-	halted        atomic.Bool  // the kill switch was thrown
-	used          atomic.Int64 // nanoseconds of Unix time of the last request
-	requests      atomic.Int64
-	inside, outer atomic.Int64 // bytes into the space, and out of it
+	halted   atomic.Bool  // the kill switch was thrown
+	used     atomic.Int64 // nanoseconds of Unix time of the last request
+	requests atomic.Int64
+	in, out  atomic.Int64 // bytes into the space, and out of it
 }
 
-// use notes that a request came.
+// use notes the time of a request.
 func (x *Exposure) use() { x.used.Store(x.service.Clock.Now().UnixNano()) }
 
 // External reports whether pages of the port may load from other hosts.
 func (x *Exposure) External() bool { return x.How == space.PortByExternalLink }
 
-// connecting is how long a connection may take to stand.
+// connecting is the time limit for opening a connection.
 const connecting = 15 * time.Second
 
-// Dial opens a connection for one request, whose bytes count.
+// Dial opens a connection for one request, and counts its bytes. It returns space.ErrPortUnreachable after the time limit.
 func (x *Exposure) Dial(ctx context.Context) (space.Conn, error) {
 	x.requests.Add(1)
 	within, stop := context.WithCancelCause(ctx)
@@ -83,7 +83,7 @@ func (x *Exposure) over() bool {
 	}
 }
 
-// counted is a connection whose bytes are counted.
+// counted is a connection that counts its bytes.
 type counted struct {
 	space.Conn
 	of *Exposure
@@ -92,14 +92,14 @@ type counted struct {
 // Read implements io.Reader.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.of.outer.Add(int64(n))
+	c.of.out.Add(int64(n))
 	return n, err
 }
 
 // Write implements io.Writer.
 func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	c.of.inside.Add(int64(n))
+	c.of.in.Add(int64(n))
 	return n, err
 }
 

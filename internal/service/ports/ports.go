@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,9 +24,9 @@ const (
 	DefaultTTL   = time.Hour          // of an address
 	MinTTL       = 10 * time.Second   // of an address
 	MaxTTL       = 7 * 24 * time.Hour // of an address
-	MaxExposures = 32                 // open ports of one space; a port is open once for each principal and for each address
+	MaxExposures = 32                 // open ports of one space; each principal and each address of a port counts
 
-	// Unused is after how long without a request a port is closed that is open for the requests of a principal.
+	// Unused is the time without a request after which a port closes that is open for the requests of a principal.
 	Unused = time.Hour
 )
 
@@ -39,16 +40,16 @@ type Parts struct {
 	IDs    *id.Source
 	Key    []byte // signs addresses; at least 32 random bytes
 	Logger *slog.Logger
-	System id.Principal // closes what is over
+	System id.Principal // closes ports whose time is over
 }
 
-// Service keeps the open ports of the spaces of this daemon. They are in memory: the processes that listen end with the daemon too. Make it
-// with New; every method may be called from any goroutine.
+// Service holds the open ports of the spaces of this daemon in memory, because the processes that listen end with the daemon too. Make it
+// with New; any goroutine may call its methods.
 type Service struct {
 	Parts
 	acts policy.Client
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards all and opening
 	all     map[id.Exposure]*Exposure
 	opening map[id.Space]int // ports of a space that are about to be open
 }
@@ -61,7 +62,7 @@ func New(p Parts) *Service {
 		opening: map[id.Space]int{}}
 }
 
-// Listed is a port of a space: on which processes listen, or which is open.
+// Listed is a port of a space on which a process listens, or that is open, or both.
 type Listed struct {
 	space.Port
 	Listening bool   `json:"listening" doc:"A program listens on it now"`
@@ -91,7 +92,7 @@ func (s *Service) List(ctx context.Context, ws id.Workspace, sp id.Space) ([]Lis
 	for _, p := range ports {
 		at[p.Port] = &Listed{Port: p, Listening: true, Open: []Open{}}
 	}
-	for _, x := range s.of(sp) {
+	for _, x := range s.openIn(sp) {
 		l := at[x.Port]
 		if l == nil {
 			l = &Listed{Port: space.Port{Port: x.Port, Addresses: []string{}}}
@@ -107,7 +108,7 @@ func (s *Service) List(ctx context.Context, ws id.Workspace, sp id.Space) ([]Lis
 	return list, nil
 }
 
-// document returns a space of a workspace, whatever its state is.
+// document returns a space of a workspace in any state.
 func (s *Service) document(ctx context.Context, ws id.Workspace, sp id.Space) (space.Space, error) {
 	doc, _, err := projection.Load[space.Space](ctx, s.Docs, ws, space.Projection, string(sp))
 	if fault.KindOf(err) == fault.NotFound {
@@ -116,7 +117,7 @@ func (s *Service) document(ctx context.Context, ws id.Workspace, sp id.Space) (s
 	return doc, err
 }
 
-// running returns a space and its processes, which have ports.
+// running returns a space and its processes. It returns an error if the space has no processes, or its tier has no ports.
 func (s *Service) running(ctx context.Context, ws id.Workspace, sp id.Space) (space.Space, space.Reachable, error) {
 	doc, err := s.document(ctx, ws, sp)
 	if err != nil {
@@ -141,12 +142,12 @@ func (s *Service) running(ctx context.Context, ws id.Workspace, sp id.Space) (sp
 	return doc, reachable, nil
 }
 
-// of returns the open ports of a space, the oldest first.
-func (s *Service) of(sp id.Space) []*Exposure {
-	return s.these(func(x *Exposure) bool { return x.Space == sp })
+// openIn returns the open ports of a space, the oldest first.
+func (s *Service) openIn(sp id.Space) []*Exposure {
+	return s.selected(func(x *Exposure) bool { return x.Space == sp })
 }
 
-func (s *Service) these(wanted func(*Exposure) bool) []*Exposure {
+func (s *Service) selected(wanted func(*Exposure) bool) []*Exposure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []*Exposure
@@ -155,28 +156,18 @@ func (s *Service) these(wanted func(*Exposure) bool) []*Exposure {
 			list = append(list, x)
 		}
 	}
-	slices.SortFunc(list, func(a, b *Exposure) int { return compare(string(a.ID), string(b.ID)) })
+	slices.SortFunc(list, func(a, b *Exposure) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return list
 }
 
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// Reach returns the port of a space as it is open for the requests of a principal. The first request opens it, through the gate.
+// Reach returns the exposure of a port for the requests of a principal. The first request opens it, through the gate.
 func (s *Service) Reach(ctx context.Context, origin event.Origin, ws id.Workspace, sp id.Space, port int) (*Exposure, error) {
-	for _, x := range s.of(sp) {
+	for _, x := range s.openIn(sp) {
 		if x.Port == port && x.Workspace == ws && x.How == space.PortByRequests && x.origin.Principal == origin.Principal &&
 			x.origin.Token == origin.Token {
-			err := s.still(ctx, x)
+			err := s.check(ctx, x)
 			if fault.CodeOf(err) == space.ErrPortClosed.Code {
-				break // it is opened again
+				break // open it again
 			}
 			x.use()
 			return x, err
@@ -195,7 +186,8 @@ type Address struct {
 	Key       string        // a repeat of a request with the same key gets the same address; "" for none
 }
 
-// Preview opens a port for everybody who has the address, and returns the secret part of the address.
+// Preview opens a port for everybody who has the address, and returns the secret part of the address. It returns invalid_ttl for a time
+// outside of MinTTL to MaxTTL, and journal.ErrKeyConflict for the key of another request.
 func (s *Service) Preview(ctx context.Context, origin event.Origin, a Address) (*Exposure, string, error) {
 	if a.TTL == 0 {
 		a.TTL = DefaultTTL
@@ -208,12 +200,12 @@ func (s *Service) Preview(ctx context.Context, origin event.Origin, a Address) (
 		q.how = space.PortByExternalLink
 	}
 	if a.Key != "" {
-		for _, x := range s.of(a.Space) {
+		for _, x := range s.openIn(a.Space) {
 			if x.key == a.Key && x.Workspace == a.Workspace && x.origin.Principal == origin.Principal {
 				if x.Port != q.port || x.How != q.how || x.ttl != q.ttl {
 					return nil, "", journal.ErrKeyConflict
 				}
-				return x, s.sign(x), s.still(ctx, x)
+				return x, s.sign(x), s.check(ctx, x)
 			}
 		}
 	}
@@ -224,7 +216,7 @@ func (s *Service) Preview(ctx context.Context, origin event.Origin, a Address) (
 	return x, s.sign(x), nil
 }
 
-// request asks for a port to be opened.
+// request describes a port to open.
 type request struct {
 	space id.Space
 	port  int
@@ -247,7 +239,7 @@ func (s *Service) open(ctx context.Context, origin event.Origin, ws id.Workspace
 		return nil, err
 	}
 	defer s.release(q.space)
-	origin.Key, origin.Command = "", event.Digest{} // the service itself knows a repeat
+	origin.Key, origin.Command = "", event.Digest{} // the service itself recognises a repeat
 	action := actionOn(origin, doc, q)
 	ruling, approval, err := s.acts.Ask(ctx, origin, action)
 	if err != nil {
@@ -278,13 +270,13 @@ func (s *Service) open(ctx context.Context, origin event.Origin, ws id.Workspace
 	s.mu.Lock()
 	s.all[x.ID] = x
 	s.mu.Unlock()
-	if err := s.still(ctx, x); err != nil { // a kill switch was thrown, or the space ended, before it was known
+	if err := s.check(ctx, x); err != nil { // somebody threw the kill switch, or the space ended, meanwhile
 		return nil, err
 	}
 	return x, nil
 }
 
-// reserve counts a port that is about to be open, unless the space has as many as it may.
+// reserve counts a port before it is open. It returns too_many_ports if the space has MaxExposures.
 func (s *Service) reserve(sp id.Space) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,7 +294,7 @@ func (s *Service) reserve(sp id.Space) error {
 	return nil
 }
 
-// release ends what reserve counted: the port is open by now, or was refused.
+// release undoes reserve: the port is open by now, or the gate refused it.
 func (s *Service) release(sp id.Space) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,8 +310,8 @@ func actionOn(origin event.Origin, doc space.Space, q request) policy.Action {
 	}
 }
 
-// still refuses a request at a port that may not be open any more, and closes that.
-func (s *Service) still(ctx context.Context, x *Exposure) error {
+// check returns nil if the port may stay open. Otherwise it closes the port, unless the space is only paused, and returns the reason.
+func (s *Service) check(ctx context.Context, x *Exposure) error {
 	doc, _, err := s.running(ctx, x.Workspace, x.Space)
 	switch code := fault.CodeOf(err); {
 	case code == space.ErrPaused.Code:

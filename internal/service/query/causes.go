@@ -19,7 +19,7 @@ const (
 // Effect is an event that follows from another one.
 type Effect struct {
 	event.Event
-	Depth int // 1 for what the other one caused itself
+	Depth int // 1 for a direct effect
 }
 
 // Causes holds the events that led to an event, and those that it led to.

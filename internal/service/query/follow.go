@@ -60,7 +60,7 @@ func (r *Service) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq
 type follower struct {
 	log     journal.Journal
 	present *present
-	query   journal.Query // its From moves on behind what was yielded
+	query   journal.Query // its From moves on behind the yielded events
 	yield   func(*Item) bool
 	seen    uint64 // place of the workspace up to which the query was answered
 	ended   bool   // nothing more is wanted
@@ -85,7 +85,7 @@ func (f *follower) run(ctx context.Context) error {
 			}
 			for _, item := range items {
 				if f.seen = item.Seq; f.query.Selects(&item.Event) {
-					if f.take(item); f.ended {
+					if f.add(item); f.ended {
 						return nil
 					}
 				}
@@ -108,7 +108,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 			return err
 		}
 		for _, e := range events {
-			if f.take(newItem(e)); f.ended {
+			if f.add(newItem(e)); f.ended {
 				return nil
 			}
 		}
@@ -120,7 +120,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	}
 }
 
-func (f *follower) take(item *Item) {
+func (f *follower) add(item *Item) {
 	f.query.From = f.query.Place(&item.Event) + 1
 	f.ended = !f.yield(item)
 }

@@ -58,7 +58,7 @@ type Service struct {
 	presents map[id.Workspace]*present
 }
 
-// New returns a reader of a log.
+// New returns a service that reads a log.
 func New(log journal.Journal, definitions ...projection.Definition) *Service {
 	return &Service{log: log, definitions: definitions, presents: map[id.Workspace]*present{}}
 }

@@ -69,14 +69,14 @@ type Parts struct {
 type Service struct {
 	Parts
 
-	turn   sync.Mutex // held while something is redacted: two of the same event would each record it
+	busy   sync.Mutex // held while something is redacted: two of the same event would each record it
 	sweeps map[sweepRef]*sweep
 
 	stepped time.Time             // when the last step was
 	counted map[id.Workspace]bool // of which it is known that no run ended in the future
 }
 
-// New returns a redactor.
+// New returns a service of the given parts.
 func New(p Parts) *Service {
 	return &Service{Parts: p, sweeps: map[sweepRef]*sweep{}, counted: map[id.Workspace]bool{}}
 }
@@ -131,8 +131,8 @@ func (r *Service) Redact(ctx context.Context, origin event.Origin, ws id.Workspa
 	if strings.TrimSpace(q.Reason) == "" || len(q.Reason) > policy.MaxReasonBytes || !utf8.ValidString(q.Reason) {
 		return Receipt{}, ErrReason
 	}
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.busy.Lock()
+	defer r.busy.Unlock()
 	targets, err := r.targets(ctx, ws, q)
 	if err != nil {
 		return Receipt{}, err
@@ -385,8 +385,8 @@ func (r *Service) Recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.busy.Lock()
+	defer r.busy.Unlock()
 	for _, ws := range workspaces {
 		if err := r.finish(ctx, ws); err != nil {
 			return err

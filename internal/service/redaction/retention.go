@@ -30,7 +30,7 @@ func ParseRetention(rules []string) (Retention, error) {
 	r := Retention{}
 	for _, rule := range rules {
 		pattern, text, ok := strings.Cut(rule, "=")
-		keep, err := run.ParseKeep(text)
+		keep, err := run.ParseRetention(text)
 		word := strings.TrimSuffix(pattern, "*")
 		if !ok || err != nil || word == "" || strings.ContainsFunc(word, func(c rune) bool {
 			return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '.'
@@ -38,7 +38,7 @@ func ParseRetention(rules []string) (Retention, error) {
 			return nil, fault.New(fault.Invalid, "retention_invalid",
 				"%.100q is not a rule of retention: an event type or its beginning with a star, =, and a time from %s to %dd, as in "+
 					"run.*=30d", rule, "1m",
-				run.MaxKeep/(24*time.Hour))
+				run.MaxRetention/(24*time.Hour))
 		}
 		r[pattern] = keep
 	}
@@ -71,8 +71,8 @@ func (r *Service) Step(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.busy.Lock()
+	defer r.busy.Unlock()
 	back := now.Before(r.stepped)
 	r.stepped = now
 	for _, ws := range workspaces {

@@ -77,17 +77,17 @@ func Definition() projection.Definition {
 // Retain sets how long the data of a run that has ended are kept, counted from its end: whole seconds, or 0 for as long as those of other
 // runs. It takes the right to redact. A run whose time is over then is redacted by the next step.
 func (r *Service) Retain(ctx context.Context, origin event.Origin, ws id.Workspace, of id.Run, keep time.Duration) (run.Run, error) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.busy.Lock()
+	defer r.busy.Unlock()
 	doc, version, err := r.run(ctx, ws, of)
 	if err != nil {
 		return doc, err
 	}
 	most := r.Retention.OfRuns()
 	switch {
-	case keep != 0 && (keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0):
-		return doc, fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep,
-			run.MaxKeep)
+	case keep != 0 && (keep < run.MinRetention || keep > run.MaxRetention || keep%time.Second != 0):
+		return doc, fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinRetention,
+			run.MaxRetention)
 	case most > 0 && keep > most:
 		return doc, run.TooLong(most)
 	case doc.Imported != nil:

@@ -61,7 +61,7 @@ func (h *house) gone(events []event.Event) bool {
 	return n > 0
 }
 
-// again is a redactor that has just been started on the same log.
+// again is the service, just started on the same log.
 func (h *house) again() {
 	h.Service = redaction.New(h.Parts)
 }
@@ -258,7 +258,7 @@ func TestRetainRefuses(t *testing.T) {
 	}
 	free := open(t)
 	free.kept("run_ended", 0, 1)
-	for keep, code := range map[time.Duration]string{run.MaxKeep: "", run.MaxKeep + time.Second: "retention_invalid"} {
+	for keep, code := range map[time.Duration]string{run.MaxRetention: "", run.MaxRetention + time.Second: "retention_invalid"} {
 		if _, err := free.Retain(t.Context(), free.origin, ws, "run_ended", keep); fault.CodeOf(err) != code {
 			t.Errorf("%s: %v, want %q", keep, err, code)
 		}

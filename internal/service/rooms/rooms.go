@@ -25,7 +25,7 @@ type Parts struct {
 // Service keeps rooms. Its methods are safe for concurrent use; nothing is decided from memory.
 type Service struct{ Parts }
 
-// New returns a moderator of the given parts.
+// New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{Parts: p} }
 
 // CreateRoom makes a room. To set what agents in it are told and may use, the caller also needs the right to configure rooms. A repeat with
@@ -130,7 +130,7 @@ func (m *Service) UpdateThread(ctx context.Context, origin event.Origin, ws id.W
 func (m *Service) action(typ string, origin event.Origin, ws id.Workspace, r id.Room, subject string, data any) policy.Action {
 	body, err := json.Marshal(data)
 	if err != nil {
-		panic(fmt.Sprintf("moderator: marshal the data of %s: %v", typ, err)) // the types are the program's own
+		panic(fmt.Sprintf("rooms: marshal the data of %s: %v", typ, err)) // the types are the program's own
 	}
 	return policy.Action{
 		Type: typ, Workspace: ws, Room: r, Principal: origin.Principal, Token: origin.Token, Subject: subject, Content: event.DigestOf(body),

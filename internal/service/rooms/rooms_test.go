@@ -45,7 +45,7 @@ func (c *clock) Now() time.Time {
 
 func (c *clock) NewTimer(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }
 
-// house is a moderator with everything around it.
+// house is the service with everything around it.
 type house struct {
 	*rooms.Service
 	t      testing.TB

@@ -223,7 +223,7 @@ func (s seat) Invoke(ctx context.Context, w errand.Work, in id.Step, index int, 
 	})
 }
 
-// Operate records the run in the space as the executor does, and counts the effect in that very moment.
+// Operate records the run in the space as the service of runs does, and counts the effect in that very moment.
 func (s seat) Operate(ctx context.Context, w errand.Work, c id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
 	return call(ctx, s, func() (errand.Outcome, error) {
 		for {

@@ -61,7 +61,7 @@ func (r command) beside(ctx context.Context, t *task, p policy.Permit) run.Resul
 	return result
 }
 
-// inTurn executes the command in the tier nano, if that has what it needs. Otherwise it promotes the space, or returns the refusal.
+// inTurn executes the command in the tier nano, if that has all its needs. Otherwise it promotes the space, or returns the refusal.
 func (r command) inTurn(ctx context.Context, t *task, p policy.Permit) (result run.Result, ended bool, err error) {
 	result = run.Result{Type: run.OpShell, Command: t.op.Command}
 	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, true)

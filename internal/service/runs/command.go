@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// command executes the commands of a run: in the tier that has what they need.
+// command executes the commands of a run, each in a tier that has all its needs.
 type command struct{ *execution }
 
 // exec runs a command in the tier that it needs. A lighter tier may find while it runs that it lacks something; then it leaves no effects.
@@ -76,8 +76,7 @@ func (r command) reachable(ctx context.Context, t task) error {
 	return err
 }
 
-// look finds out where a command would run and what it needs there; or only what keeps it from doing anything. A look that fails says
-// nothing.
+// look finds the tier and the needs of a command, or only the reason why it cannot do anything. If look fails, it returns nothing.
 func (r command) look(ctx context.Context, t task, reach bool) (space.Route, error) {
 	a := t.action
 	found, err := r.x.Routes.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,
@@ -91,7 +90,7 @@ func (r command) look(ctx context.Context, t task, reach bool) (space.Route, err
 	return found, nil
 }
 
-// promote moves the space to the strongest tier, in the name of the principal who made the space, as its start is.
+// promote moves the space to the strongest tier, in the name of the principal who made the space.
 func (r command) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
 	origin := event.Origin{Principal: t.space.CreatedBy, Correlation: r.doc.Correlation}
 	why := space.Why{Code: code, Reason: "it needs " + space.Names(lacks), Run: r.doc.ID, Operation: t.op.ID}
@@ -167,7 +166,7 @@ func (r command) exited(ctx context.Context, t task, exit space.Exit, result *ru
 	}
 }
 
-// missed finds what a command lacked in a tier that does not report it. Such a thing is named in the command, absent in its tier, and in
+// missed finds the lacks of a command in a tier that does not report them. Such a thing is named in the command, absent in its tier, and in
 // its error output.
 func (r command) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
 	complaint := ""

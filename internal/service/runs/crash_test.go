@@ -212,7 +212,7 @@ func TestCancelAfterACrashRecordsTheInterruptedOperation(t *testing.T) {
 	s.Log.DieAt(died(run.EventInvoked))
 	doc := s.Start(in, `[{"type":"shell","command":"true"},{"type":"shell","command":"true"}]`)
 	<-s.Log.Gone()
-	s.Crash() // the next executor is not run: nobody has taken the run up
+	s.Crash() // the next daemon does not run: nobody has continued the run
 	if err := s.Runs.Cancel(s.Context(), s.Origin, testkit.WS, doc.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}

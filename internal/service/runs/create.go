@@ -114,16 +114,16 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	if s.Status == space.Destroyed || s.Status == space.Creating {
 		return x.repeated(ctx, origin, q, input, ErrSpaceNotReady)
 	}
-	giveBack, err := x.reserve(q.Space, q.Background)
+	release, err := x.reserve(q.Space, q.Background)
 	if err != nil {
 		return x.repeated(ctx, origin, q, input, err)
 	}
-	defer giveBack()
+	defer release()
 	r := id.New[id.Run](x.IDs)
 	if err := x.mayForget(ctx, origin, s, r, q.Retention); err != nil {
 		return x.repeated(ctx, origin, q, input, err)
 	}
-	ruling, err := x.admit(ctx, origin, s, r, input) // before anything is kept of what may be refused
+	ruling, err := x.admit(ctx, origin, s, r, input) // before anything of a refused run is kept
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -190,12 +190,12 @@ func (x *Service) mayForget(ctx context.Context, origin event.Origin, s space.Sp
 	if keep == 0 {
 		return nil
 	}
-	if keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0 {
-		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep,
-			run.MaxKeep)
+	if keep < run.MinRetention || keep > run.MaxRetention || keep%time.Second != 0 {
+		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinRetention,
+			run.MaxRetention)
 	}
-	if x.MaxKeep > 0 && keep > x.MaxKeep {
-		return run.TooLong(x.MaxKeep)
+	if x.MaxRetention > 0 && keep > x.MaxRetention {
+		return run.TooLong(x.MaxRetention)
 	}
 	ruling, err := x.Gate.Judge(ctx, policy.Action{Type: policy.AuditRedact, Workspace: s.Workspace, Principal: origin.Principal,
 		Token: origin.Token, Run: r})

@@ -164,6 +164,6 @@ func (x *Service) handOver(ctx context.Context, c *creation) (doc run.Run, recor
 	if !x.insertFirst(e, head) {
 		return doc, false, nil
 	}
-	told := <-c.answer // the worker answers whatever happens
+	told := <-c.answer // the worker always answers
 	return told.doc, true, told.err
 }

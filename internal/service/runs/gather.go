@@ -206,7 +206,7 @@ func title(path string) string {
 	return string(name[:min(len(name), step.MaxTitle)])
 }
 
-// firstBytes keeps the beginning of what is written to it.
+// firstBytes keeps the beginning of its input.
 type firstBytes struct{ bytes []byte }
 
 // Write implements io.Writer.

@@ -178,7 +178,8 @@ func (x *Input) reach(ctx context.Context, doc run.Run, s space.Space, kind stri
 	}
 }
 
-// reached returns the command of a run, or nil; whether an effect of the run is under way; and what is closed when another command starts.
+// reached returns the command of a run, or nil; whether an effect of the run is under way; and a channel that closes when another command
+// starts.
 func (x *Input) reached(r id.Run) (a *attached, begun bool, more <-chan struct{}) {
 	begun = x.schedule.underWay(r)
 	x.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// execution is one run while a worker executes it: what is recorded of it, and what it is to do.
+// execution is the work of a worker on one run: its record and its operations.
 type execution struct {
 	record
 	ops      []run.Operation
@@ -192,7 +192,7 @@ func (r *execution) begin(ctx context.Context, t task, approval id.Approval) (po
 		return receipt, err
 	}
 	begin := func() (event.Receipt, error) { return record(nil) }
-	if r.doc.Parent != nil { // of what it begins and the end of its parent, one comes first
+	if r.doc.Parent != nil { // either its beginning or the end of its parent comes first
 		begin = func() (event.Receipt, error) { return r.inSlot(ctx, record) }
 	}
 	receipt, err := begin()

@@ -11,8 +11,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// A run that an engine has asked for under one of its tool calls ends with the run of that engine: nobody waits for what it would still do.
-// A child begins in a commit that expects the state of its parent from before the parent's end. So of the parent's end and a beginning one
+// A run that an engine has asked for under one of its tool calls ends with the run of that engine: nobody waits for its further results. A
+// child begins in a commit that expects the state of its parent from before the parent's end. So of the parent's end and a beginning one
 // comes first. Who follows the log ends the children of a run that has just ended; those whose parent ended before they were taken up are
 // ended when they are.
 
@@ -41,7 +41,7 @@ func (x *Service) orphaned(ctx context.Context, ws id.Workspace, of id.Run) (*ca
 	}
 	parent, _, err := x.History.Load(ctx, ws, of)
 	if errors.Is(err, projection.ErrNotFound) {
-		return nil, nil // what it would begin is refused
+		return nil, nil // its next operation will be refused
 	}
 	if err != nil || !parent.Status.Ended() {
 		return nil, err
@@ -61,8 +61,8 @@ func orphans(end event.Event) *cancellation {
 	return &cancellation{origin: event.Origin{Principal: end.Principal, Causation: end.ID}, reason: whyOrphaned}
 }
 
-// endOrphan ends a run that has just come into its queue if its parent has ended meanwhile: who follows the log may have been told before.
-// If the parent cannot be read, the run ends when its turn comes.
+// endOrphan ends a run that has just come into its queue if its parent has ended meanwhile: a follower of the log may have heard of the end
+// before. If the parent cannot be read, the run ends when its turn comes.
 func (x *Service) endOrphan(ctx context.Context, e *entry) {
 	c, err := x.orphaned(ctx, e.workspace, e.parent)
 	if err != nil {

@@ -164,7 +164,7 @@ func (x *schedule) endOpening(ctx context.Context) ([]*entry, error) {
 
 // reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Checking and taking are one step, so
 // that two callers cannot both take the last place. The place is given back once the run is in the queue, or will never be.
-func (x *schedule) reserve(s id.Space, beside bool) (giveBack func(), err error) {
+func (x *schedule) reserve(s id.Space, beside bool) (release func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	to := lane{space: s}

@@ -31,7 +31,7 @@ func TestARunHasATimeOfItsOwn(t *testing.T) {
 			Workspace: testkit.WS, Space: in, Message: s.Message(`[{"type":"message","content":"private ` + key + `"}]`), Retention: keep, Key: key,
 		})
 	}
-	s.Runs.MaxKeep = time.Hour
+	s.Runs.MaxRetention = time.Hour
 	for keep, code := range map[time.Duration]string{
 		time.Minute: "", time.Minute - time.Second: "retention_invalid", time.Minute + time.Millisecond: "retention_invalid",
 		-time.Hour: "retention_invalid",
@@ -41,8 +41,8 @@ func TestARunHasATimeOfItsOwn(t *testing.T) {
 			t.Errorf("%s: %v, want %q", keep, err, code)
 		}
 	}
-	s.Runs.MaxKeep = 0
-	for keep, code := range map[time.Duration]string{run.MaxKeep: "", run.MaxKeep + time.Second: "retention_invalid"} {
+	s.Runs.MaxRetention = 0
+	for keep, code := range map[time.Duration]string{run.MaxRetention: "", run.MaxRetention + time.Second: "retention_invalid"} {
 		if _, err := start(s.Owner, keep, ""); fault.CodeOf(err) != code {
 			t.Errorf("%s: %v, want %q", keep, err, code)
 		}
@@ -58,7 +58,7 @@ func TestARunHasATimeOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Runs.MaxKeep = time.Minute // the operator has another rule now: a repeat is not a new request
+	s.Runs.MaxRetention = time.Minute // the operator has another rule now: a repeat is not a new request
 	if again, err := start(s.Owner, time.Hour, "k"); err != nil || again.ID != doc.ID {
 		t.Errorf("a repeat: %s, %v; want %s", again.ID, err, doc.ID)
 	}

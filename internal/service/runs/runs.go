@@ -24,7 +24,7 @@ import (
 	"agentbox/internal/service/runs/history"
 )
 
-// Limits of the executor.
+// Limits of the service.
 const (
 	MaxQueued      = 100      // runs that wait in one space
 	maxInlineInput = 4 << 10  // a longer operations message lies in the blob store
@@ -33,18 +33,18 @@ const (
 
 // Parts are the dependencies of the service.
 type Parts struct {
-	Log        journal.Journal
-	Docs       projection.Reader
-	Blobs      blob.Store
-	Room       func() error  // refuses a run where the disk has no room for what it leaves; nil where nobody looks
-	MaxContent int64         // bytes of content that the log of a workspace may name; 0 for without limit
-	MaxKeep    time.Duration // the longest that a run may ask for its data to be kept; 0 for as long as it likes
-	Live       livestream.Store
-	Gate       policy.Gate
-	Agents     policy.Agents
-	Spaces     space.Keeping
-	Variables  func(space.Space) (map[string]string, error) // a space's environment without masks; nil where nothing is masked
-	Routes     space.Routing
+	Log          journal.Journal
+	Docs         projection.Reader
+	Blobs        blob.Store
+	Room         func() error  // refuses a run where the disk has no room for what it leaves; nil where nobody looks
+	MaxContent   int64         // bytes of content that the log of a workspace may name; 0 for without limit
+	MaxRetention time.Duration // the longest that a run may ask for its data to be kept; 0 for as long as it likes
+	Live         livestream.Store
+	Gate         policy.Gate
+	Agents       policy.Agents
+	Spaces       space.Keeping
+	Variables    func(space.Space) (map[string]string, error) // a space's environment without masks; nil where nothing is masked
+	Routes       space.Routing
 	// a space is this daemon's, where several work on the log; nil where none else does
 	Mine func(ctx context.Context, s space.Space) (bool, error)
 	// resumes a paused space to which a run is sent, if its pause permits that; else the run waits. Nil where nobody does
@@ -55,10 +55,10 @@ type Parts struct {
 	Logger  *slog.Logger
 }
 
-// shared is what all parts of the service use.
+// shared holds the fields that all parts of the service use.
 type shared struct {
 	Parts
-	History *history.Reader // of the runs, for whoever may see them
+	History *history.Reader // of the runs, for callers that may see them
 }
 
 // Service executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
@@ -78,7 +78,7 @@ var (
 	errShutdown  = fault.New(fault.Unavailable, "daemon_stopped", "the daemon was stopped while the operation ran; its processes were ended")
 )
 
-// New returns an executor of the given parts.
+// New returns a service of the given parts.
 func New(parts Parts) *Service {
 	past := history.New(parts.Log, parts.Docs, parts.Blobs)
 	all := &shared{Parts: parts, History: past}

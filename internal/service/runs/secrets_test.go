@@ -41,7 +41,7 @@ func TestSecretsInResults(t *testing.T) {
 	}
 	var told []string
 	for _, e := range s.Events(0) {
-		// the log takes what the rules find out of the last two: see redactor.Scrub
+		// the log takes what the rules find out of the last two: see redaction.Scrub
 		file := e.Type == run.EventSucceeded && strings.Contains(string(e.Data), `"readFile"`) || e.Type == run.EventCreated ||
 			e.Type == run.EventInvoked
 		if strings.Contains(string(e.Data), token) && !file || strings.Contains(string(e.Data), value) && e.Type != "space.created" {

@@ -11,11 +11,11 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// enterTries bounds how often a run tries to take its place while others take and leave theirs.
+// enterTries bounds how often a run tries to take its place while other runs take and leave places.
 const enterTries = 64
 
-// slot returns what the log has to expect so that the run takes one of its workspace's slots, or run.ErrFull. Where others of this
-// daemon wait longer, the places are theirs first. A child has the place of its parent, for as long as that has not ended.
+// slot returns the document versions that the log must expect so that the run takes one of its workspace's slots. It returns run.ErrFull if
+// no slot is free, or if other runs of this daemon have waited longer. A child uses the slot of its parent while the parent has not ended.
 func (r *record) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 	if r.doc.Parent != nil {
 		return r.alive(ctx)
@@ -54,7 +54,7 @@ func (r *record) appendInSlot(ctx context.Context, draft event.Draft) error {
 	return r.fold(receipt)
 }
 
-// inSlot has a batch recorded under the expectation that there is room, again when another run was first.
+// inSlot calls record with the document versions of a free slot. It repeats that if another run was first.
 func (r *record) inSlot(ctx context.Context, record func(place []event.DocumentVersion) (event.Receipt, error)) (event.Receipt, error) {
 	r.x.entering.Add(1)
 	defer r.x.entering.Add(-1)

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// Export says what a transcript holds besides the run.
+// Export chooses the content of a transcript besides the run.
 type Export struct {
 	Redact []string // classes of text that are taken out
 

@@ -27,7 +27,7 @@ const (
 const (
 	window  = 5_000 // places of the log
 	atOnce  = 500   // messages of one step into the index
-	waiting = 40    // windows for which a search waits, before it answers from what is there
+	waiting = 40    // windows for which a search waits before it answers from the present index
 )
 
 // Parts are the dependencies of the service.
@@ -41,12 +41,12 @@ type Parts struct {
 // Service keeps the index. Its methods are safe for concurrent use.
 type Service struct {
 	Parts
-	turn sync.Mutex // held while anything is taken into the index or out of it
+	busy sync.Mutex // held while the index changes
 }
 
 var _ vault.Forgetter = (*Service)(nil)
 
-// New returns a librarian of the given parts.
+// New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{Parts: p} }
 
 // Result is a message that was found.
@@ -173,8 +173,8 @@ func (l *Service) Through(ctx context.Context) error {
 
 // catchUp takes the log in up to a place, at most so many windows of it, and returns how far it has come.
 func (l *Service) catchUp(ctx context.Context, ws id.Workspace, head uint64, windows int) (uint64, error) {
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	l.busy.Lock()
+	defer l.busy.Unlock()
 	place, err := l.Index.Place(ctx, ws)
 	if err != nil {
 		return 0, err
@@ -191,15 +191,15 @@ func (l *Service) catchUp(ctx context.Context, ws id.Workspace, head uint64, win
 		if place >= head {
 			break
 		}
-		if place, err = l.take(ctx, ws, place, min(head, place+window)); err != nil {
+		if place, err = l.index(ctx, ws, place, min(head, place+window)); err != nil {
 			return 0, err
 		}
 	}
 	return place, nil
 }
 
-// take indexes the events after one place and up to another, or as many as one step holds. It returns how far it has come.
-func (l *Service) take(ctx context.Context, ws id.Workspace, from, to uint64) (uint64, error) {
+// index indexes the events after one place and up to another, or as many as one step holds. It returns how far it has come.
+func (l *Service) index(ctx context.Context, ws id.Workspace, from, to uint64) (uint64, error) {
 	events, err := l.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: from + 1, Before: to + 1, Types: []string{room.EventMessageCreated, event.RedactedType}, Limit: atOnce,
 	})
@@ -256,8 +256,8 @@ func (l *Service) going(ctx context.Context, ws id.Workspace) (map[uint64]bool, 
 
 // ForgetContent implements vault.Forgetter. The redaction is recorded before the call, so a removed text is not indexed again.
 func (l *Service) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	l.busy.Lock()
+	defer l.busy.Unlock()
 	places := map[id.Workspace][]uint64{}
 	for _, e := range events {
 		if e.Type == room.EventMessageCreated {

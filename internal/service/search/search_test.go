@@ -29,7 +29,7 @@ type clock struct{}
 func (clock) Now() time.Time                                    { return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC) }
 func (clock) NewTimer(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }
 
-// shelf is a librarian with a log.
+// shelf is the service with a log.
 type shelf struct {
 	*search.Service
 	t     *testing.T

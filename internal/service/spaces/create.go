@@ -120,7 +120,7 @@ func (c *Creation) pin(ctx context.Context, origin event.Origin, q Request) (pol
 func (c *Creation) create(ctx context.Context, origin event.Origin, q Request, runtime string, tier space.Tier,
 	bundle event.Digest) (space.Space, error) {
 	s := id.New[id.Space](c.IDs)
-	uid, err := c.uids.take(ctx, s)
+	uid, err := c.uids.acquire(ctx, s)
 	if err != nil {
 		return space.Space{}, err
 	}
@@ -134,7 +134,7 @@ func (c *Creation) create(ctx context.Context, origin event.Origin, q Request, r
 	}
 	permit, first, replayed, err := c.admit(ctx, origin, q, doc)
 	if err != nil || replayed {
-		c.uids.give(uid, s)
+		c.uids.release(uid, s)
 		if err != nil {
 			return space.Space{}, err
 		}
@@ -152,11 +152,11 @@ func (c *Creation) admit(ctx context.Context, origin event.Origin, q Request, do
 	replayed bool, err error) {
 	c.creating.Lock()
 	defer c.creating.Unlock()
-	giveBack, err := c.ownership.exclusive(ctx, q.Workspace)
+	release, err := c.ownership.exclusive(ctx, q.Workspace)
 	if err != nil {
 		return permit, "", false, err
 	}
-	defer giveBack()
+	defer release()
 	key, err := c.key(ctx, q)
 	if err != nil {
 		return permit, "", false, err

@@ -132,7 +132,7 @@ func (e *Ending) Destroy(ctx context.Context, origin event.Origin, ws id.Workspa
 	return e.catalog.Space(ctx, ws, s)
 }
 
-// end stops everything of a space first, then records it, then removes its files; a crash in between is made up for by Recover.
+// end stops everything of a space first, then records it, then removes its files; after a crash in between, Recover finishes.
 func (e *Ending) end(ctx context.Context, origin event.Origin, doc space.Space, reason string) error {
 	if e.occupants != nil {
 		why := "the space was destroyed"
@@ -177,14 +177,14 @@ func (e *Ending) end(ctx context.Context, origin event.Origin, doc space.Space, 
 		return err // its host uid stays taken until the next start has removed them
 	}
 	e.living.forget(doc.ID)
-	e.uids.give(doc.UID, doc.ID)
+	e.uids.release(doc.UID, doc.ID)
 	return nil
 }
 
 // lookEvery is how often Step looks at the spaces of a workspace in which nothing happens, at least.
 const lookEvery = time.Minute
 
-// look is what Step has seen: no space of the workspace ends before until, as long as its log ends at head.
+// look is Step's knowledge of a workspace: none of its spaces ends before until, as long as its log ends at head.
 type look struct {
 	head  uint64
 	until time.Time

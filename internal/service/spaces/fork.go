@@ -17,7 +17,7 @@ import (
 type Fork struct {
 	Workspace   id.Workspace
 	Space       id.Space // the other one
-	At          string   // the snapshot, as Rewind takes it; "" is what the files are now
+	At          string   // the snapshot, as Rewind takes it; "" is the present files
 	Name        string
 	Description string
 	Env         map[string]string
@@ -67,7 +67,7 @@ func (c *Creation) Fork(ctx context.Context, origin event.Origin, f Fork) (space
 	return c.create(ctx, origin, q, parent.Runtime, tier, parent.Bundle)
 }
 
-// share prepares the files of a space for forks, so that a fork costs only what it changes. That ends the processes of the space once; they
+// share prepares the files of a space for forks, so that a fork costs only its own changes. That ends the processes of the space once; they
 // are started again when needed. So share does nothing while a run of the space is under way or waits. Then the fork may take as long as it
 // takes to copy the files.
 func (c *Creation) share(ctx context.Context, parent space.Space) error {

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Living are the spaces that run on this daemon: their instances, and who has their files at the moment. It implements space.Keeping.
+// Living are the spaces that run on this daemon: their instances, and the present users of their files. It implements space.Keeping.
 type Living struct {
 	*Catalog
 	acts   policy.Client
@@ -33,7 +33,7 @@ var (
 
 // running is a space that runs on this daemon, or is being started.
 type running struct {
-	turn     chan struct{} // holds a token while an operation, a rewind or a fork has its files
+	busy     chan struct{} // holds a token while an operation, a rewind or a fork has its files
 	whole    chan struct{} // holds a token while what needs the files as a whole has them, and while other code begins
 	beside   atomic.Int64  // how much code runs beside the operations
 	ending   sync.Mutex    // held while it is destroyed
@@ -97,7 +97,7 @@ func (lv *Living) of(s id.Space) *running {
 	defer lv.mu.Unlock()
 	l := lv.all[s]
 	if l == nil {
-		l = &running{turn: make(chan struct{}, 1), whole: make(chan struct{}, 1)}
+		l = &running{busy: make(chan struct{}, 1), whole: make(chan struct{}, 1)}
 		lv.all[s] = l
 	}
 	return l
@@ -213,7 +213,7 @@ func (lv *Living) alone(s id.Space) (leave func(), err error) {
 		return nil, err
 	}
 	l := lv.of(s)
-	l.whole <- struct{}{} // others hold it for a moment only: who holds it longer has the files
+	l.whole <- struct{}{} // others hold it for a moment only; a long holder has the files
 	leave = func() {
 		<-l.whole
 		free()
@@ -241,8 +241,8 @@ func (lv *Living) disturb(doc space.Space) error {
 func (lv *Living) await(ctx context.Context, s id.Space) (leave func(), err error) {
 	l := lv.of(s)
 	select {
-	case l.turn <- struct{}{}:
-		return func() { <-l.turn }, nil
+	case l.busy <- struct{}{}:
+		return func() { <-l.busy }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -252,8 +252,8 @@ func (lv *Living) await(ctx context.Context, s id.Space) (leave func(), err erro
 func (lv *Living) Seize(s id.Space) (leave func(), err error) {
 	l := lv.of(s)
 	select {
-	case l.turn <- struct{}{}:
-		return func() { <-l.turn }, nil
+	case l.busy <- struct{}{}:
+		return func() { <-l.busy }, nil
 	default:
 		return nil, ErrBusy
 	}
@@ -274,7 +274,7 @@ func (lv *Living) Keep(ctx context.Context, doc space.Space) (space.Snapshot, er
 	return history.Keep(ctx)
 }
 
-// Load returns what the processes of a space use now; ok is false for a space that does not run on this daemon at the moment.
+// Load returns the present load of a space's processes; ok is false for a space that does not run on this daemon at the moment.
 func (lv *Living) Load(s id.Space) (load space.Load, ok bool) {
 	lv.mu.Lock()
 	l := lv.all[s]
@@ -304,8 +304,8 @@ func (lv *Living) Present(s id.Space) (space.Instance, bool) {
 	return l.instance, l.alive()
 }
 
-// stand ends the connections to a space that stands still.
-func (lv *Living) stand(s id.Space) {
+// drop ends the connections to the ports of a paused space.
+func (lv *Living) drop(s id.Space) {
 	if lv.doors != nil {
 		lv.doors.Paused(s)
 	}
@@ -318,7 +318,7 @@ func (lv *Living) shut(ctx context.Context, s id.Space) {
 	}
 }
 
-// forget drops what is known of a space that was destroyed.
+// forget drops the data of a destroyed space.
 func (lv *Living) forget(s id.Space) {
 	lv.mu.Lock()
 	defer lv.mu.Unlock()

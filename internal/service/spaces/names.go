@@ -28,7 +28,7 @@ const maxNamed = 20
 // claims is how often a name may be claimed and given up again since a space with it was destroyed.
 const claims = 1_000
 
-// nameIndex is the entry under which a living space is found by its name. It holds a hash, for an old name may have any bytes.
+// nameIndex is the index entry for the name of a living space. It holds a hash, for an old name may have any bytes.
 func nameIndex(name string) projection.Index {
 	return projection.Index{Name: "name", Value: event.DigestOf([]byte(space.NameKey(name))).Hex()}
 }

@@ -38,7 +38,7 @@ func (o *Ownership) expires(ctx context.Context, doc space.Space) (bool, error) 
 }
 
 // exclusive ensures that only one daemon counts at a time.
-func (o *Ownership) exclusive(ctx context.Context, ws id.Workspace) (giveBack func(), err error) {
+func (o *Ownership) exclusive(ctx context.Context, ws id.Workspace) (release func(), err error) {
 	if o.together.Exclusive == nil {
 		return func() {}, nil
 	}

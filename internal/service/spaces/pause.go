@@ -28,7 +28,7 @@ type Pause struct {
 	atEnd bool // the time of the space is over, and it is paused instead of destroyed
 }
 
-// How long a space lives that is paused at the end of its time, and then, when it is resumed, if the request says nothing else.
+// The life of a space that is paused at the end of its time, and its life after the resumption if the request does not say another one.
 const (
 	afterEnd    = MaxTTL
 	afterResume = 5 * time.Minute
@@ -58,7 +58,7 @@ func (p *Pauses) pause(ctx context.Context, origin event.Origin, ws id.Workspace
 	if doc.Status == space.Creating {
 		return doc, ErrBusy
 	}
-	record := p.acts.Append // what the space was made for needs no permission
+	record := p.acts.Append // the work that the space was made for needs no permission
 	if !how.atEnd {
 		ruling, err := p.acts.Allow(ctx, origin, actionOn(policy.SpaceUpdate, origin, doc))
 		if err != nil {
@@ -76,8 +76,8 @@ func (p *Pauses) pause(ctx context.Context, origin event.Origin, ws id.Workspace
 	if err != nil {
 		return doc, errors.Join(err, l.thaw())
 	}
-	p.living.stand(s)
-	defer p.living.stand(s) // and what was opened before the pause was known
+	p.living.drop(s)
+	defer p.living.drop(s) // and those that were opened before the pause was known
 	told := space.PausedData{Space: s, Method: method, Reason: how.Reason, ResumeOnRun: how.ResumeOnRun, AtEnd: how.atEnd}
 	if how.atEnd {
 		told.ExpiresAt = p.clock.Now().UTC().Add(afterEnd)

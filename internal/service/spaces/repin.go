@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Settings changes what a living space is: its name, its variables, the end of its life, its policy.
+// Settings changes a living space: its name, its variables, the end of its life, its policy.
 type Settings struct {
 	catalog   *Catalog
 	names     *names

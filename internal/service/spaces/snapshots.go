@@ -241,7 +241,7 @@ func (sn *Snapshots) settle(ctx context.Context, doc space.Space) error {
 	return err
 }
 
-// Comparison is what differs between two snapshots of a space.
+// Comparison lists the differences between two snapshots of a space.
 type Comparison struct {
 	From        event.Digest
 	To          event.Digest

@@ -52,10 +52,10 @@ type Parts struct {
 	System    id.Principal // destroys expired spaces
 }
 
-// Together is what the service needs if several daemons work on one log, each with the files of its own spaces.
+// Together holds the service's needs if several daemons work on one log, each with the files of its own spaces.
 type Together struct {
-	Leads     func() bool                                                         // this daemon is their leader; nil where there are no others
-	Exclusive func(ctx context.Context, name string) (giveBack func(), err error) // waits until nobody else, in any daemon, has what is named
+	Leads     func() bool                                                        // this daemon is their leader; nil where there are no others
+	Exclusive func(ctx context.Context, name string) (release func(), err error) // waits until nobody in any daemon holds the name
 }
 
 // Service is the service of spaces, by subject. Make it with New; every method may be called from any goroutine.

@@ -122,7 +122,7 @@ func (ts Tiers) elsewhere(doc space.Space) func(space.Lack) bool {
 	return func(l space.Lack) bool { return heavier.Offer().Has(l.Need()) }
 }
 
-// Probe asks every tier what the host supports.
+// Probe asks every tier for its support on this host.
 func (ts Tiers) Probe(ctx context.Context) []space.Report {
 	reports := make([]space.Report, len(ts))
 	for i, t := range ts {

@@ -16,8 +16,8 @@ type uids struct {
 	taken map[int]id.Space
 }
 
-// take finds a host uid that no living space has.
-func (u *uids) take(ctx context.Context, s id.Space) (int, error) {
+// acquire finds a host uid that no living space has.
+func (u *uids) acquire(ctx context.Context, s id.Space) (int, error) {
 	if u.first == 0 {
 		return 0, nil
 	}
@@ -32,8 +32,8 @@ func (u *uids) take(ctx context.Context, s id.Space) (int, error) {
 	return 0, fault.New(fault.Exhausted, "quota_exceeded", "the daemon has no host uid left for a space; %d are in use", uidRange)
 }
 
-// give gives back the host uid of a space, which by then may be another's.
-func (u *uids) give(uid int, s id.Space) {
+// release gives back the host uid of a space, which by then may be another's.
+func (u *uids) release(uid int, s id.Space) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.taken[uid] == s {

@@ -27,7 +27,7 @@ const (
 
 // Further kinds of events of a watch.
 const (
-	WatchOverflow = "overflow" // what happened meanwhile is not known: list the folder anew
+	WatchOverflow = "overflow" // changes were lost: list the folder anew
 	WatchEnded    = "ended"    // the watch is over; Reason says why
 )
 
@@ -39,7 +39,7 @@ type Watches struct {
 	logger *slog.Logger
 	cursor atomic.Uint64 // the last that was given away
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	all    map[watchKey]*watchFeed
 	closed bool
 	work   sync.WaitGroup
@@ -61,14 +61,14 @@ type Told struct {
 }
 
 // watchFeed is a watch of the driver with the last events that it told. The cursors of all feeds come from one counter, which begins with
-// the time of the daemon's start. So a cursor is a moment: it means the same for every feed, and none of an earlier daemon is taken for one
-// of this.
+// the time of the daemon's start. So a cursor is a moment: it means the same for every feed, and a cursor of an earlier daemon is
+// recognised.
 type watchFeed struct {
 	key   watchKey
 	watch space.Watch
 	end   context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	queue   []Told     // the last of them, at most WatchQueue
 	floor   uint64     // everything that came after this cursor is in the queue
 	news    chan struct{}
@@ -129,7 +129,7 @@ func (w *Watches) Open(ctx context.Context, origin event.Origin, ws id.Workspace
 
 // join returns the feed of a folder with one reader more.
 func (w *Watches) join(ctx context.Context, key watchKey, files space.Files, p policy.Permit) (*watchFeed, error) {
-	if feed, err := w.take(key, nil); feed != nil || err != nil {
+	if feed, err := w.attach(key, nil); feed != nil || err != nil {
 		if err == nil {
 			if err = feed.watch.Join(p); err != nil {
 				w.leave(feed)
@@ -142,15 +142,15 @@ func (w *Watches) join(ctx context.Context, key watchKey, files space.Files, p p
 	if err != nil {
 		return nil, err
 	}
-	feed, err := w.take(key, made)
+	feed, err := w.attach(key, made)
 	if err != nil || feed.watch != made { // another reader was faster
 		err = errors.Join(err, made.Close())
 	}
 	return feed, err
 }
 
-// take returns the feed of a folder with one reader more; with made, a new one of it if there is none. It returns nil if there is none.
-func (w *Watches) take(key watchKey, made space.Watch) (*watchFeed, error) {
+// attach returns the feed of a folder with one reader more; with made, a new one of it if there is none. It returns nil if there is none.
+func (w *Watches) attach(key watchKey, made space.Watch) (*watchFeed, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -344,7 +344,7 @@ func (r *WatchReader) Cursor() uint64 { return r.at }
 // Close ends the reader. The watch goes on for WatchLinger, so that another reader can go on after the cursor.
 func (r *WatchReader) Close() { r.watches.leave(r.feed) }
 
-// Next waits for what the reader hears next. After ended nothing more comes.
+// Next waits for the reader's next change. After ended nothing more comes.
 func (r *WatchReader) Next(ctx context.Context) (Told, error) {
 	for {
 		if len(r.waiting) > 0 {

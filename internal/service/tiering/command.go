@@ -166,7 +166,7 @@ func (s *look) statement(stmt *syntax.Stmt, where string, depth int) {
 	s.command(words, stdin, where, depth)
 }
 
-// raw returns a here-document as it stands there; what is expanded in it is left as it is written.
+// raw returns a here-document as written, with its expansions unexpanded.
 func raw(w *syntax.Word) string {
 	var text strings.Builder
 	for _, part := range w.Parts {
@@ -292,7 +292,7 @@ func given(rest []word, options command.Options, ask func(option string) bool) (
 	return word{}, word{}, false
 }
 
-// shell checks what a shell would run.
+// shell checks the commands that a shell would run.
 func (s *look) shell(rest []word, stdin *string, where string, depth int) {
 	text, file, reads := command.Shell(rest)
 	switch {

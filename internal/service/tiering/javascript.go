@@ -39,7 +39,7 @@ func (s *look) javascript(name string, rest []word, stdin *string, where string)
 	}
 }
 
-// endings are what may be left out of the name of a file that is imported.
+// endings are the endings that an import may omit from the name of a file.
 var endings = []string{"", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx", ".json", "/index.js", "/index.ts"}
 
 // script looks into a file of JavaScript or TypeScript, if it is there.
@@ -66,7 +66,7 @@ func (s *look) script(at string) bool {
 
 var specifiers = regexp.MustCompile(`(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(["'])([^"'\n]+)["']`)
 
-// scriptText looks at what a text of JavaScript imports.
+// scriptText looks at the imports of a text of JavaScript.
 func (s *look) scriptText(text, folder, where string) {
 	if s.reach {
 		return
@@ -220,7 +220,7 @@ var valued = []string{
 	"--cwd", "--filter",
 }
 
-// install looks at what is to be installed: the packages that are named, or those of the manifest that are not there.
+// install notes the packages to install: the named ones, or those of the manifest that are not installed.
 func (s *look) install(verb string, behind []word, where string) {
 	var names []string
 	for i := 0; i < len(behind); i++ {

@@ -199,8 +199,8 @@ func (s *look) uv(rest []word, where string) {
 	}
 }
 
-// remote returns the host of an address that names one, without what stands there of a user; the host is "" where it is this one. Not ok
-// is what names none.
+// remote returns the host of an address that names one, without a user; the host is "" for this machine. ok is false for a text without a
+// host.
 func remote(text string) (host string, ok bool) {
 	scheme, rest, url := strings.Cut(text, "://")
 	switch {

@@ -349,7 +349,7 @@ func wantedOf(text, where string) []space.Need {
 	return []space.Need{{Kind: space.LackPackage, Name: pythonPackage(text), Of: space.Python, Remote: true, Where: where}}
 }
 
-// requirements are what a file of requirements asks for.
+// requirements are the packages of a file of requirements.
 func (s *look) requirements(name word) (found []space.Need) {
 	at, ok := s.at(name.Text)
 	if !ok || !name.Known {
@@ -379,7 +379,7 @@ func pythonPackage(text string) string {
 	return text
 }
 
-// wanted notes what is to be installed, unless the tier has it.
+// wanted notes a package to install, unless the tier has it.
 func (s *look) wanted(n space.Need) {
 	switch {
 	case n.Kind == space.LackPackage && s.heavy(s.rules.Heavy.Packages, n.Name):

@@ -32,7 +32,7 @@ type Service struct {
 	node     map[string]bool // modules of Node's own, whether a tier has them or not
 }
 
-// New returns a placer.
+// New returns a service with the given rules.
 func New(rules Rules) *Service {
 	return &Service{
 		rules: rules, commands: set(rules.Nano.Commands), modules: set(rules.Nano.Modules), packages: set(rules.Nano.Packages),
@@ -70,7 +70,7 @@ type look struct {
 	*Service
 	has       space.Offer
 	nano      bool   // the tier is nano, of which the rules speak
-	reach     bool   // only what is wanted of other hosts counts, and the one program that the command is
+	reach     bool   // only needs of other hosts count, and the one program of the command
 	alone     string // the program that is all of the command
 	env       map[string]string
 	tried     bool // the code may not run, or the command handles its failure

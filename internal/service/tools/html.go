@@ -16,7 +16,8 @@ import (
 	"agentbox/internal/domain/web"
 )
 
-// Page returns a page that was fetched as a model reads it: its status, where it was found, and its text.
+// Page returns a fetched page as a model reads it: its status, its address, and its text. It returns charset_unknown or charset_wrong for a
+// text that it cannot decode.
 func Page(a web.Answer, at string, f Fetch) (string, error) {
 	text := fmt.Sprintf("status: %d\nurl: %s\ntype: %s\n", a.Status, at, a.Media)
 	if len(a.Body) == 0 {
@@ -42,14 +43,14 @@ func Page(a web.Answer, at string, f Fetch) (string, error) {
 	return text + "\n" + content, nil
 }
 
-// ErrHTML refuses a text that cannot be turned into Markdown.
+// ErrHTML means that a text cannot be turned into Markdown.
 var ErrHTML = fault.New(fault.Invalid, "html_not_converted", "the HTML cannot be turned into Markdown")
 
 // HTML are the arguments of the tool html_to_markdown.
 type HTML struct {
 	head
 	HTML string `json:"html"`
-	Base string `json:"base_url"` // against which links are read; "" for none
+	Base string `json:"base_url"` // of relative links; "" for none
 }
 
 // ReadHTML reads the arguments of the tool html_to_markdown.
@@ -68,10 +69,10 @@ func ReadHTML(arguments json.RawMessage) (HTML, error) {
 	return h, err
 }
 
-// Markdown turns HTML into Markdown. Scripts and styles are left out. Base is the address against which links are read, "" for none.
+// Markdown turns HTML into Markdown without scripts and styles. Base is the address for relative links, "" for none.
 func Markdown(html, base string) (text string, err error) {
 	defer func() {
-		if r := recover(); r != nil { // the library meets HTML that anybody wrote
+		if r := recover(); r != nil { // the HTML is hostile input for the library
 			text, err = "", fault.New(ErrHTML.Kind, ErrHTML.Code, "%s: %.200s", ErrHTML.Msg, fmt.Sprint(r))
 		}
 	}()

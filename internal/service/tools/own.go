@@ -20,7 +20,7 @@ const (
 	SearchTool  = "search"
 )
 
-// own is a tool that the daemon does itself, or turns into operations.
+// own describes a tool that the daemon executes itself, or turns into operations.
 type own struct {
 	name, title, description string
 	effect                   policy.SideEffect
@@ -28,7 +28,7 @@ type own struct {
 	check                    func(arguments json.RawMessage) error
 }
 
-// owned are the tools of the daemon, a row for each. What does them is in a table of the roof, by their names.
+// owned are the tools of the daemon, a row for each. internal/app has the functions that execute them, by name.
 var owned = []own{
 	{
 		name: CodeTool, title: "Run code", effect: policy.Process,
@@ -85,7 +85,7 @@ var owned = []own{
 	},
 }
 
-// head is what Prepare adds to arguments.
+// head has the fields that Prepare adds to arguments.
 type head struct {
 	Type string `json:"type,omitempty"`
 	ID   string `json:"id,omitempty"`
@@ -94,7 +94,7 @@ type head struct {
 // Code are the arguments of the tool code.
 type Code struct {
 	head
-	Language string `json:"language"` // python or javascript; TypeScript is JavaScript whose types are taken away
+	Language string `json:"language"` // python or javascript; ReadCode turns typescript into javascript
 	Code     string `json:"code"`
 	Context  string `json:"context"`
 	Timeout  *int64 `json:"timeout"` // milliseconds; nil for the policy's limit
@@ -144,7 +144,7 @@ func ReadFetch(arguments json.RawMessage) (Fetch, error) {
 	return f, err
 }
 
-// maxPosted is the most characters that an agent posts at once.
+// maxPosted is the largest number of characters of a message.
 const maxPosted = 16_000
 
 func posted(name, text string) error {

@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// Tell returns the result of an operation as a model reads it. Shown returns the text of a value that was shown beside the output, and
-// false for one that is no short text: the model is told only of what kind that is.
+// Tell returns the result of an operation as a model reads it. shown returns the text of a display, and false if it is not a short text;
+// then the model reads only its media type and size.
 func Tell(r run.Result, shown func(run.Display) (string, bool)) tool.Result {
 	switch r.Type {
 	case run.ResPolicyDenied:
@@ -27,7 +27,7 @@ func Tell(r run.Result, shown func(run.Display) (string, bool)) tool.Result {
 	return tool.Result{OK: r.OK(), Text: said(r, shown)}
 }
 
-// said returns what came of an operation that was executed.
+// said returns the text of the result of an executed operation.
 func said(r run.Result, shown func(run.Display) (string, bool)) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -69,7 +69,7 @@ func said(r run.Result, shown func(run.Display) (string, bool)) string {
 	for i, d := range r.Displays {
 		if d.Media == "text/plain" {
 			if text, ok := shown(d); ok {
-				if r.Stdout == nil || !strings.Contains(*r.Stdout, strings.TrimSpace(text)) { // the value of a cell is printed too
+				if r.Stdout == nil || !strings.Contains(*r.Stdout, strings.TrimSpace(text)) { // a cell also prints its value
 					stream("value", &text)
 				}
 				continue
@@ -90,7 +90,7 @@ func said(r run.Result, shown func(run.Display) (string, bool)) string {
 	return "failed"
 }
 
-// form describes what a display holds. The artifact is not named, because its id differs in every run.
+// form describes a display by its media type and size. It does not name the artifact, because its id differs in every run.
 func form(d run.Display) string {
 	text := fmt.Sprintf("%s, %d bytes", d.Media, d.Size)
 	switch {

@@ -1,4 +1,4 @@
-// Package tools is the registry of what models may call.
+// Package tools is the registry of the tools that models may call.
 package tools
 
 import (
@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// Builtin returns the tools that come with the program, in the order of their table: the operations of the protocol, then the daemon's
-// own. A tool of the daemon that has the name of an operation stands in its place.
+// Builtin returns the tools that come with the program, in the order of their tables: the operations of the protocol, then the daemon's
+// own tools. A tool of the daemon replaces the operation of the same name.
 func Builtin() []tool.Tool {
 	var out []tool.Tool
 	for _, spec := range run.Specs() {
@@ -36,7 +36,7 @@ func Builtin() []tool.Tool {
 	return out
 }
 
-// told is the output of every tool that comes with the program: a text.
+// told is the output schema of every built-in tool: a text.
 var told = json.RawMessage(`{"type": "string", "description": "what came of the call, in plain text"}`)
 
 // schema returns the JSON Schema of the operation's parameters.
@@ -55,12 +55,12 @@ func schema(spec run.Spec) json.RawMessage {
 		"type": "object", "additionalProperties": false, "properties": properties, "required": required,
 	})
 	if err != nil {
-		panic("tools: a schema of the table is no JSON: " + err.Error()) // every test meets it
+		panic("tools: a schema of the table is no JSON: " + err.Error()) // every test of the package finds that
 	}
 	return raw
 }
 
-// Offered returns the tools that an offer selects, and the content hash of their set.
+// Offered returns the built-in tools that an offer selects, and the content hash of their set.
 func Offered(o tool.Offer) ([]tool.Tool, event.Digest, error) {
 	tools := o.From(Builtin())
 	hash, err := tool.HashOf(tools)
@@ -91,7 +91,7 @@ func Prepare(name string, arguments json.RawMessage) (json.RawMessage, error) {
 	return task, err
 }
 
-// fits refuses fields that no model is offered, and the lack of one that an operation must have.
+// fits refuses fields that models may not send, and a missing required field.
 func fits(name string, fields map[string]json.RawMessage) error {
 	spec, _ := run.SpecOf(name)
 	offered := []string{"type", "id"}
@@ -112,7 +112,7 @@ func fits(name string, fields map[string]json.RawMessage) error {
 	return nil
 }
 
-// Own reports whether the daemon itself does what the tool of a name is called for. The other tools are operations of the protocol.
+// Own reports whether the daemon itself executes the tool of a name. The other tools are operations of the protocol.
 func Own(name string) bool {
 	return slices.ContainsFunc(owned, func(o own) bool { return o.name == name })
 }

@@ -34,7 +34,7 @@ var (
 
 // Parts are the dependencies of the importer.
 type Parts struct {
-	Log      journal.Journal // where is recorded what is imported
+	Log      journal.Journal // records the import
 	Into     journal.Adopter // of the same log
 	Docs     projection.Reader
 	Contents blob.Store
@@ -46,7 +46,7 @@ type Parts struct {
 // Importer takes workspaces into the log of a daemon that works. Its methods are safe for concurrent use.
 type Importer struct {
 	Parts
-	turn sync.Mutex // held while a workspace is imported
+	busy sync.Mutex // held while a workspace is imported
 }
 
 // NewImporter returns an importer.
@@ -85,10 +85,10 @@ func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Worksp
 	if by != id.DefaultWorkspace {
 		return workspace.Import{}, ErrNotHere
 	}
-	if !m.turn.TryLock() {
+	if !m.busy.TryLock() {
 		return workspace.Import{}, ErrUnderWay
 	}
-	defer m.turn.Unlock()
+	defer m.busy.Unlock()
 	known, done, err := m.again(ctx, origin, by, file, key)
 	if err != nil || done {
 		return known, err
@@ -124,7 +124,7 @@ func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Worksp
 	if err != nil {
 		return workspace.Import{}, err
 	}
-	return m.take(ctx, permit, origin, by, file)
+	return m.importFile(ctx, permit, origin, by, file)
 }
 
 // May returns an error if the caller may not import workspaces, before they send one. It records nothing.
@@ -189,8 +189,8 @@ func (m *Importer) again(ctx context.Context, origin event.Origin, by id.Workspa
 	return workspace.Import{}, false, fault.New(fault.Internal, "event_missing", "the log did not return the beginning of the import")
 }
 
-// take does the permitted action, and records the outcome.
-func (m *Importer) take(ctx context.Context, permit policy.Permit, origin event.Origin, by id.Workspace, file File) (workspace.Import,
+// importFile does the permitted action, and records the outcome.
+func (m *Importer) importFile(ctx context.Context, permit policy.Permit, origin event.Origin, by id.Workspace, file File) (workspace.Import,
 	error) {
 	allowed, err := permit.Redeem(policy.WorkspaceImport)
 	if err == nil && allowed.Content != file.Digest {
@@ -252,8 +252,8 @@ func (m *Importer) finish(ctx context.Context, by, ws id.Workspace) error {
 
 // Recover ends the imports that an earlier daemon began.
 func (m *Importer) Recover(ctx context.Context) error {
-	m.turn.Lock()
-	defer m.turn.Unlock()
+	m.busy.Lock()
+	defer m.busy.Unlock()
 	for {
 		open, err := projection.List[workspace.Import](ctx, m.Docs, projection.Query{
 			Workspace: id.DefaultWorkspace, Name: workspace.Projection, Index: projection.Index{Name: workspace.IndexPending, Value: "true"},

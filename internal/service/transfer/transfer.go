@@ -2,7 +2,7 @@
 //
 // The file is a gzip-compressed tar archive that is written and read from its beginning to its end:
 //
-//	workspace.json           what it is of, and the last checkpoint that was signed for it
+//	workspace.json           the workspace's identity, and the last checkpoint that was signed for it
 //	contents/SHA256          each content that an event names
 //	events/FIRST.jsonl       the events in the order of the log, at most 1,000 in each, one in each line: a line
 //	keys/FIRST.jsonl         the idempotency keys of batches in their order, at most 1,000 in each, so that a repeat is met there too
@@ -32,7 +32,7 @@ const (
 	formatFirst = "agentbox-workspace/1"
 )
 
-// The bounds of what is read.
+// Limits of a file.
 const (
 	maxNoteBytes  = 1 << 20   // of workspace.json and of end.json
 	maxChunkBytes = 192 << 20 // of one file of events: a batch of the largest data, in base64
@@ -68,7 +68,7 @@ type end struct {
 	Entries  event.Digest `json:"sha256"` // of the list: SHA-256, size and name of each entry, in a line each, and of "missing"
 }
 
-// Moved says what a file holds, or what was taken in from one.
+// Moved describes the content of a file, or of an import.
 type Moved struct {
 	Workspace id.Workspace     `json:"workspace_id"`
 	Made      time.Time        `json:"made_at"`

@@ -210,7 +210,7 @@ func (w *writer) keys() error {
 		first := w.keyed + 1
 		for _, k := range page {
 			if k.First+uint64(k.Count)-1 > w.head {
-				continue // of what others did meanwhile
+				continue // of other work in the meantime
 			}
 			if err := lines.Encode(k); err != nil {
 				return err

@@ -1,4 +1,4 @@
-// Package webpages fetches pages for agents: it asks the gate about every address, also about those to which a page redirects.
+// Package webpages fetches pages for agents. It asks the gate about every address, also about the targets of redirects.
 package webpages
 
 import (
@@ -29,20 +29,20 @@ type Service struct{ Parts }
 // New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{p} }
 
-// Query is a page that an agent wants.
+// Query describes a page to fetch.
 type Query struct {
 	Origin    event.Origin // in whose name
 	Workspace id.Workspace
 	Room      id.Room
-	Space     id.Space // whose policy says which hosts it may ask
+	Space     id.Space // its policy decides about the hosts
 	Run       id.Run
-	Call      id.ToolCall // for which it is fetched
+	Call      id.ToolCall // that wants the page
 	Tool      string
 	URL       string
 	Method    string // GET or HEAD
 }
 
-// Page is a page that was fetched.
+// Page is a fetched page.
 type Page struct {
 	web.Answer
 	URL string // where it was found, after all redirects

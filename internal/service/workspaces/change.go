@@ -27,7 +27,7 @@ type change struct {
 	needed func(workspace.Workspace) (bool, error)
 }
 
-// changeTries bounds how often a change is tried again because another one came first.
+// changeTries bounds how often a change is repeated because another one came first.
 const changeTries = 16
 
 // Archive stops the work in a workspace until it is unarchived. Its own owners and admins may do so, and those of the installation. A
@@ -89,7 +89,7 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// change orders a change and records its outcome in the workspace. A repeat finishes what a crash cut off, and does nothing twice.
+// change orders a change and records its outcome in the workspace. A repeat finishes a change that a crash cut off, and does nothing twice.
 func (s *Service) change(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, c change) (workspace.Workspace,
 	error) {
 	by := who.Workspace

@@ -30,7 +30,7 @@ type Parts struct {
 // Service keeps workspaces. Its methods are safe for concurrent use.
 type Service struct{ Parts }
 
-// New returns a steward of the given parts.
+// New returns a service of the given parts.
 func New(p Parts) *Service { return &Service{Parts: p} }
 
 // Definition keeps the documents of workspaces.

@@ -67,7 +67,7 @@ func (l *log) before(typ string, race func()) {
 	l.dies, l.race = typ, race
 }
 
-// house is a steward in memory with an owner of the installation.
+// house is the service in memory with an owner of the installation.
 type house struct {
 	*workspaces.Service
 	t      *testing.T

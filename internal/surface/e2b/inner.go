@@ -137,7 +137,7 @@ func (c *caller) runURL(run string) string {
 // api answers /v1.
 type api struct{ http.Handler }
 
-// ask calls an operation of /v1 in the caller's name; out is what it answers, or nil.
+// ask calls an operation of /v1 in the caller's name; out gets the answer, unless it is nil.
 func (a api) ask(ctx context.Context, c *caller, method, path string, in, out any) error {
 	return a.once(ctx, c, "", method, path, in, out)
 }

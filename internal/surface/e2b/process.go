@@ -573,7 +573,7 @@ func (ps *processes) signal(w http.ResponseWriter, r *http.Request, c *caller) e
 	}
 	err := ps.given(r.Context(), c, q.selector, map[string]any{"signal": name})
 	e, refused := errors.AsType[*refusal](err)
-	if refused && name == "SIGKILL" && e.Code != "not_found" { // a tier without signals, or a command that a person is asked about
+	if refused && name == "SIGKILL" && e.Code != "not_found" { // a tier without signals, or a command that needs an approval
 		var found runDoc
 		if found, err = ps.command(r.Context(), c, q.selector); err == nil {
 			err = ps.api.ask(r.Context(), c, http.MethodPost, c.runURL(found.ID)+"/cancel", map[string]any{"reason": "killed"}, nil)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// MaxRemembered bounds each table; what is forgotten is found again or counted anew.
+// MaxRemembered bounds each table. A forgotten entry is found again or counted anew.
 const MaxRemembered = 10_000
 
 // table remembers a bounded number of entries. It may be used from several goroutines.

@@ -174,13 +174,13 @@ func (ws *watchers) watch(w http.ResponseWriter, r *http.Request, c *caller) err
 	return nil
 }
 
-// watcher collects events for who asks for them.
+// watcher collects events for polling clients.
 type watcher struct {
 	sandbox string
 	stop    context.CancelFunc
 	ended   chan struct{} // closed when it collects no more
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	queue []map[string]any
 	err   error         // why it ended, or that events were lost
 	news  chan struct{} // closed at the next event

@@ -45,7 +45,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Services are what the operations call.
+// Services are the services that the operations call.
 type Services struct {
 	Gate       *gate.Gate
 	Spaces     *spaces.Service
@@ -77,7 +77,7 @@ type Services struct {
 
 	Checks  []hostapi.Check                     // of readiness
 	Metrics http.Handler                        // answers with the metrics
-	Tally   func(ws id.Workspace) hostapi.Tally // counts what was done for a workspace
+	Tally   func(ws id.Workspace) hostapi.Tally // counts the daemon's work for a workspace
 }
 
 // Server answers the HTTP API. Make it with New, then Run it.
@@ -119,7 +119,7 @@ func New(c wire.Config, services Services, version string) *Server {
 // register adds the operations of all subjects, in the order in which the API document lists them.
 func register(p access.Part, health *hostapi.HealthAPI, of Services) {
 	answers := policyapi.NewApprovals(p, of.Gate)
-	arbiter := policyapi.NewOutside(p, of.Outside, of.Gate)
+	evaluations := policyapi.NewOutside(p, of.Outside, of.Gate)
 	spaceRuns := runapi.NewRuns(p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Redaction, of.Identity, answers)
 	claims := runapi.NewClaims(p, of.Spaces, of.Engines, of.Query, spaceRuns)
 	for _, subject := range []interface{ Register() }{
@@ -144,8 +144,8 @@ func register(p access.Part, health *hostapi.HealthAPI, of Services) {
 		spaceapi.NewWatches(p, of.Spaces),
 		runapi.NewContexts(p, of.Spaces, of.Runs, spaceRuns),
 		answers,
-		policyapi.NewPolicies(p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter),
-		arbiter,
+		policyapi.NewPolicies(p, of.Gate, of.Spaces, of.Runs, of.Outside, evaluations),
+		evaluations,
 		policyapi.NewActionTypes(p, of.Gate),
 		policyapi.NewBlueprints(p, of.Blueprints, of.Agents != nil && of.Agents.Floating),
 		modelapi.New(p, of.Models),

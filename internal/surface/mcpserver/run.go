@@ -33,7 +33,7 @@ type outcome struct {
 	Error    string   `json:"error,omitempty"`
 }
 
-// operate runs one operation in the space that the call names, for the session's agent, and answers with what came of it.
+// operate runs one operation for the session's agent in the space that the call names, and answers with its result.
 func (s *session) operate(ctx context.Context, req *mcp.CallToolRequest, in string, operation map[string]any) (*mcp.CallToolResult, any,
 	error) {
 	if answered, result, out, err := s.answered(ctx, req); answered {
@@ -66,7 +66,7 @@ func (s *session) tell(ctx context.Context, req *mcp.CallToolRequest, space id.S
 		if e.Type == "userMessage" {
 			continue
 		}
-		if said := out.take(e); said != "" {
+		if said := out.add(e); said != "" {
 			text = append(text, said)
 		}
 		failed = failed || e.Success != nil && !*e.Success || e.Type == "policyDenied" || e.Type == "error"
@@ -88,8 +88,8 @@ func (s *session) tell(ctx context.Context, req *mcp.CallToolRequest, space id.S
 	return &mcp.CallToolResult{IsError: failed, Content: []mcp.Content{&mcp.TextContent{Text: said}}}, out.bounded(), nil
 }
 
-// take takes over what a result says, and returns it for the model.
-func (o *outcome) take(e run.Result) string {
+// add adds a result to the outcome, and returns its text for the model.
+func (o *outcome) add(e run.Result) string {
 	switch e.Type {
 	case "approvalRequired":
 		o.Approval = e.ApprovalID
@@ -136,7 +136,7 @@ func (o *outcome) take(e run.Result) string {
 	return strings.Join(text, "\n")
 }
 
-// bounded returns the outcome with texts that are not too long for a model.
+// bounded returns the outcome with every text shortened to maxText.
 func (o outcome) bounded() outcome {
 	for _, text := range []*string{&o.Stdout, &o.Stderr, &o.Content} {
 		*text, _ = tool.Excerpt(*text, maxText, "show_run has all of it.")
@@ -144,8 +144,8 @@ func (o outcome) bounded() outcome {
 	return o
 }
 
-// ask returns the question for the client's user; nil where the client cannot ask, or the session must not. A call asks once: another
-// question of the same run is reported, and wait_run asks it.
+// ask returns the question for the client's user. It returns nil if the client cannot ask, or the session must not. A call asks once. It
+// reports another question of the same run, and wait_run asks that.
 func (s *session) ask(ctx context.Context, req *mcp.CallToolRequest, out outcome) *mcp.CallToolResult {
 	p := req.Session.InitializeParams()
 	if !s.Elicit || len(req.Params.InputResponses) > 0 || p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
@@ -168,13 +168,13 @@ func (s *session) ask(ctx context.Context, req *mcp.CallToolRequest, out outcome
 	}
 }
 
-// question is a question that the session's user was asked.
+// question is a question to the session's user.
 type question struct {
 	run    id.Run
-	action event.Digest // what the user saw, so that an answer is to that
+	action event.Digest // the action that the user saw; the answer is bound to it
 }
 
-// answered handles a call that brings the user's answer to a question that the client was asked; false for every other call.
+// answered handles a call that carries the user's answer to a question. It returns false for every other call.
 func (s *session) answered(ctx context.Context, req *mcp.CallToolRequest) (bool, *mcp.CallToolResult, any, error) {
 	given, ok := req.Params.InputResponses["approve"].(*mcp.ElicitResult)
 	if !ok {
@@ -193,7 +193,7 @@ func (s *session) answered(ctx context.Context, req *mcp.CallToolRequest) (bool,
 	if given.Action == "decline" {
 		decision = "deny"
 	}
-	if given.Action == "accept" && decision == "approve" || decision == "deny" { // else the user put it off: the question stays
+	if given.Action == "accept" && decision == "approve" || decision == "deny" { // else the user postponed it, and the question stays open
 		if _, err := s.API.Decide(ctx, id.Approval(approval), client.Answer{Decision: decision, Reason: reason, Saw: &of.action}); err != nil {
 			return true, failure(err), nil, nil
 		}
@@ -202,7 +202,7 @@ func (s *session) answered(ctx context.Context, req *mcp.CallToolRequest) (bool,
 	return true, result, out, err
 }
 
-// pending returns the approval for which a run waits; "" for none.
+// pending returns the approval that a run waits for; "" for none.
 func pending(e run.Events) string {
 	for _, r := range e.Events {
 		if r.Type == "approvalRequired" && e.Status == "awaiting_approval" {

@@ -20,23 +20,23 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Bounds of what a client may send and is sent.
+// Limits of messages and sessions.
 const (
 	maxLine   = 16 << 20 // bytes of one message of a client
-	maxText   = 64 << 10 // characters of a text in an answer; the rest is read with the tools for files and runs
-	waitsFor  = 300      // seconds that a call waits for its run to end
+	maxText   = 64 << 10 // characters of a text in an answer; other tools read the rest
+	waitsFor  = 300      // seconds for which a call waits for the end of its run
 	maxSpaces = 64       // spaces that one session may make
 )
 
 // Config says how a session works.
 type Config struct {
 	API     *client.Client // acts with the key of the person whose client this is
-	Agent   string         // the name of the agent principal for whom runs are started; "" for the client's own name
-	Space   string         // an id or name: work in this space; "" for one that is made for the session
+	Agent   string         // name of the agent principal that the runs act as; "" for the client's own name
+	Space   string         // id or name of the session's space; "" for a new one
 	Runtime string         // of the session's own space; "" for auto
 	Policy  string         // of the session's own space; "" for the default
 	TTL     time.Duration  // of the session's own space; 0 for the default
-	Elicit  bool           // a client that can ask its user may answer approvals
+	Elicit  bool           // a client that can ask its user may answer approvals for them
 	Version string
 	Logger  *slog.Logger
 	Clock   event.Clock
@@ -49,10 +49,10 @@ The first call makes a space; every later call uses it unless it names another o
 A call can be refused by policy: the answer then says by which rule, and what to do instead. A call can wait for a person: the
 answer then names the approval; call wait_run with its run_id after the person has answered.`
 
-// session is what one connected client works with.
+// session is the state of one connected client.
 type session struct {
 	Config
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // guards the fields below
 	space id.Space
 	made  int
 	asked map[string]question // by approval
@@ -72,7 +72,7 @@ func New(c Config) *mcp.Server {
 	return server
 }
 
-// Serve speaks with one client over a pair of streams until the client ends it, or ctx does.
+// Serve serves one client over a pair of streams until the client closes them or ctx ends.
 func Serve(ctx context.Context, c Config, in io.ReadCloser, out io.WriteCloser) error {
 	err := New(c).Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine})
 	if ctx.Err() != nil {
@@ -81,7 +81,7 @@ func Serve(ctx context.Context, c Config, in io.ReadCloser, out io.WriteCloser) 
 	return err
 }
 
-// guard keeps a fault in one call from ending the others: it answers with and logs the panic of a handler.
+// guard turns the panic of a handler into an error and logs it, so that a fault in one call does not end the others.
 func (s *session) guard(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		defer func() {
@@ -94,7 +94,7 @@ func (s *session) guard(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// agent names the agent principal for whom a session's runs are started.
+// agent returns the agent principal that the session's runs act as.
 func (s *session) agent(from *mcp.ServerSession) *client.RunAgent {
 	name := s.Agent
 	if p := from.InitializeParams(); name == "" && p != nil && p.ClientInfo != nil {
@@ -154,20 +154,20 @@ func (s *session) create(ctx context.Context, q client.SpaceRequest) (id.Space, 
 	return made.ID, err
 }
 
-// named returns the id of a space that is named by its id or name.
+// named returns the id of a space by its id or name.
 func (s *session) named(ctx context.Context, name string) (id.Space, error) {
 	found, err := s.API.Space(ctx, id.Space(name))
 	return found.ID, err
 }
 
-// word returns a random word of eight letters, for names.
+// word returns eight random hexadecimal digits, for names.
 func (s *session) word() (string, error) {
 	var raw [4]byte
 	_, err := io.ReadFull(s.Entropy, raw[:])
 	return hex.EncodeToString(raw[:]), err
 }
 
-// failure is the answer for an error: its code, its sentence, and what to do instead.
+// failure returns the answer for an error: its code, its sentence and its suggestion.
 func failure(err error) *mcp.CallToolResult {
 	text := err.Error()
 	if f, ok := asFault(err); ok {

@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// add adds a tool. The client learns what the tool changes, and may ask its user before it calls.
+// add adds a tool. Its annotations tell the client whether it only reads or destroys, so that the client may ask its user first.
 func add[In any](s *mcp.Server, name, title, description string, reads, destroys bool, do func(context.Context, *mcp.CallToolRequest, In) (
 	*mcp.CallToolResult, any, error)) {
 	open := false
@@ -28,7 +28,7 @@ func add[In any](s *mcp.Server, name, title, description string, reads, destroys
 	}}, do)
 }
 
-// where is the space that a call may name.
+// where has the space of a call.
 type where struct {
 	Space string `json:"space_id,omitempty" jsonschema:"id or name of a space; the session's own space if absent"`
 }
@@ -61,7 +61,7 @@ func (s *session) codeTools(server *mcp.Server) {
 	})
 }
 
-// cell is code for an interpreter.
+// cell has the arguments of run_code.
 type cell struct {
 	where
 	Language string `json:"language" jsonschema:"python, javascript or typescript"`
@@ -177,7 +177,7 @@ func (s *session) fileTools(server *mcp.Server) {
 		})
 }
 
-// maxPicture bounds a picture that is given to a model, in bytes.
+// maxPicture is the largest artifact for a model, in bytes.
 const maxPicture = 4 << 20
 
 // artifact answers with an artifact: a picture as a picture, a text as a text.
@@ -208,7 +208,7 @@ func (s *session) artifact(ctx context.Context, a id.Artifact) (*mcp.CallToolRes
 	return said(text, "The artifact is empty."), nil, nil
 }
 
-// said is an answer that is a text.
+// said returns an answer with a text, or with none if the text is empty.
 func said(text, none string) *mcp.CallToolResult {
 	if text == "" {
 		text = none
@@ -286,7 +286,7 @@ func (s *session) runTools(server *mcp.Server) {
 			out := outcome{Space: found.Space, Run: found.ID, Status: string(found.Status)}
 			var text []string
 			for _, e := range found.Result.Events {
-				text = append(text, out.take(e))
+				text = append(text, out.add(e))
 			}
 			return said(strings.Join(text, "\n"), out.Status), out, nil
 		})
@@ -317,7 +317,7 @@ func (s *session) runTools(server *mcp.Server) {
 // polls is the interval between checks of a run while a call waits for it.
 const polls = 200 * time.Millisecond
 
-// wait answers with the end of a run, or with the question for which it waits.
+// wait answers with the end of a run, or with the question that it waits for. It waits at most waitsFor seconds.
 func (s *session) wait(ctx context.Context, req *mcp.CallToolRequest, of id.Run) (*mcp.CallToolResult, any, error) {
 	late, stop := s.Clock.NewTimer(waitsFor * time.Second)
 	defer stop()
@@ -327,7 +327,7 @@ func (s *session) wait(ctx context.Context, req *mcp.CallToolRequest, of id.Run)
 			return failure(err), nil, nil
 		}
 		goesOn := found.Status == run.Queued || found.Status == run.Running
-		if waits := pending(found.Result); waits != "" && !goesOn { // an answer moves its run on a moment later
+		if waits := pending(found.Result); waits != "" && !goesOn { // after an answer the run continues a moment later
 			a, err := s.API.Approval(ctx, id.Approval(waits))
 			goesOn = err == nil && a.Status != policy.Pending && a.Status != policy.Held
 		}

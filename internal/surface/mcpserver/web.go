@@ -16,16 +16,16 @@ import (
 	"agentbox/internal/client"
 )
 
-// Path is where the daemon serves the protocol over HTTP.
+// Path is the path at which the daemon serves the protocol over HTTP.
 const Path = "/mcp"
 
 // Bounds of the protocol over HTTP.
 const (
-	idleTime    = 30 * time.Minute // after which a session that nobody uses ends
-	maxSessions = 1_000            // that live at the same time
+	idleTime    = 30 * time.Minute // a session without a request for so long ends
+	maxSessions = 1_000            // concurrent sessions
 )
 
-// Web serves the protocol over HTTP, with a session for each client that shows a key. Make it with NewWeb.
+// Web serves the protocol over HTTP, with a session for each client that sends a key. Make it with NewWeb.
 type Web struct {
 	Config
 	api     http.Handler // answers /v1
@@ -35,18 +35,18 @@ type Web struct {
 	open []*mcp.Server
 }
 
-// NewWeb returns a server whose sessions work as the configuration says, each with the key that its client shows. The handler answers /v1.
+// NewWeb returns a server. Its sessions use the configuration and the keys of their clients. api answers /v1.
 func NewWeb(c Config, api http.Handler) *Web {
 	w := &Web{Config: c, api: api}
 	streams := mcp.NewStreamableHTTPHandler(w.session, &mcp.StreamableHTTPOptions{
 		SessionTimeout: idleTime, Logger: c.Logger,
 	})
 	known := auth.RequireBearerToken(w.verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(streams)
-	w.handler = http.NewCrossOriginProtection().Handler(known) // a page of another site asks nothing, whatever it shows
+	w.handler = http.NewCrossOriginProtection().Handler(known) // no page of another site may send requests, not even with a key
 	return w
 }
 
-// Serve answers a request that is one of the protocol's, and returns false for any other.
+// Serve answers a request at Path, and returns false for any other.
 func (w *Web) Serve(out http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != Path {
 		return false
@@ -60,7 +60,7 @@ func (w *Web) Serve(out http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// verify asks the API who shows a key. A session belongs to the key that began it.
+// verify asks the API for the principal of a key. A session belongs to the key that began it.
 func (w *Web) verify(ctx context.Context, key string, r *http.Request) (*auth.TokenInfo, error) {
 	who, err := w.client(key, r).Session(ctx)
 	if err != nil {
@@ -69,12 +69,12 @@ func (w *Web) verify(ctx context.Context, key string, r *http.Request) (*auth.To
 	return &auth.TokenInfo{UserID: fmt.Sprintf("%s %x", who.Principal, sha256.Sum256([]byte(key)))}, nil
 }
 
-// client is a client of this daemon's own API, with the key and the address of a request.
+// client returns a client of this daemon's own API, with the key and the address of a request.
 func (w *Web) client(key string, r *http.Request) *client.Client {
 	return client.Through(inner{w.api, r.RemoteAddr, r.Host}, key)
 }
 
-// session makes the server of a new session; nil where there are too many.
+// session makes the server of a new session. It returns nil if there are maxSessions.
 func (w *Web) session(r *http.Request) *mcp.Server {
 	_, key, _ := bytes.Cut([]byte(r.Header.Get("Authorization")), []byte(" "))
 	c := w.Config
@@ -97,13 +97,13 @@ func (w *Web) session(r *http.Request) *mcp.Server {
 	return made
 }
 
-// inner sends requests to a handler in this program.
+// inner is a transport to a handler in this program.
 type inner struct {
 	handler       http.Handler
 	address, host string // of the client
 }
 
-// RoundTrip implements http.RoundTripper. It returns when the answer is whole.
+// RoundTrip implements http.RoundTripper. It returns when the answer is complete.
 func (t inner) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.RemoteAddr, in.Host, in.RequestURI = t.address, t.host, r.URL.RequestURI()
@@ -122,7 +122,7 @@ func (t inner) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// answer takes an answer of the handler.
+// answer records the answer of the handler.
 type answer struct {
 	header http.Header
 	status int

@@ -6,7 +6,7 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// The names of the wires, as blueprints have them.
+// The names of the wires in blueprints.
 const (
 	wireChat      = "chat"
 	wireMessages  = "messages"
@@ -181,7 +181,7 @@ func (m chatMessage) tell(t *talk) error {
 	return nil
 }
 
-// chatStops are the reasons to stop.
+// chatStops has the vendor's word for each reason to stop.
 var chatStops = map[model.Stop]string{model.StopEnd: "stop", model.StopLength: "length", model.StopTools: "tool_calls",
 	model.StopRefusal: "stop", model.StopFilter: "content_filter", model.StopOverflow: "length"}
 
@@ -194,7 +194,7 @@ func chatUsage(u model.Usage) any {
 
 func chatCalls(r model.Reply, streamed bool) []chatCall {
 	var list []chatCall
-	for i, c := range callsOf(r) {
+	for i, c := range r.Calls() {
 		out := chatCall{ID: c.ID, Type: "function"}
 		if streamed {
 			out.Index = &i

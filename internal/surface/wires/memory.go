@@ -7,17 +7,18 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// maxThought bounds the reasoning that a Server remembers, in bytes. The oldest is forgotten first; a vendor then may refuse the turn.
+// maxThought is the largest size of the reasoning that a Server remembers, in bytes. It forgets the oldest first; then a vendor may refuse
+// the turn.
 const maxThought = 32 << 20
 
-// memory keeps the reasoning of answers with calls. Most vendors demand it back unchanged, and no wire but a vendor's own can carry it.
+// memory holds the reasoning of answers with calls. Most vendors require it back unchanged, and only a vendor's own wire can carry it.
 type memory struct {
 	held  map[string][]model.Part // by the calls of the answer
 	order []string
 	size  int
 }
 
-// nameOf names an answer by its calls; "" without any.
+// nameOf returns the name of an answer, made of its calls; "" for an answer without calls.
 func nameOf(parts []model.Part) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -35,7 +36,7 @@ func sizeOf(parts []model.Part) (n int) {
 	return n
 }
 
-// keep remembers what a model thought before its calls.
+// keep stores the reasoning of an answer with calls.
 func (s *Server) keep(r model.Reply) {
 	name := nameOf(r.Parts)
 	var thought []model.Part
@@ -62,7 +63,7 @@ func (s *Server) keep(r model.Reply) {
 	}
 }
 
-// remember puts the reasoning back into the answers from which it came.
+// remember adds the stored reasoning to the answers of a request.
 func (s *Server) remember(r *model.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

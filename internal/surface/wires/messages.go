@@ -93,7 +93,7 @@ func (messages) read(body []byte) (*asked, error) {
 		return nil, err
 	}
 	for i := 0; !none && i < len(b.Tools); i++ {
-		// Tools that the vendor runs itself have a type of their own. The model is not told of them: nobody here runs them.
+		// Tools that the vendor runs itself have a type of their own. The model does not get them, because nobody here runs them.
 		if t := b.Tools[i]; t.Type == "" || t.Type == "custom" {
 			r.Tools = append(r.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: schemaOf(t.Schema)})
 		}
@@ -123,7 +123,7 @@ func (messages) read(body []byte) (*asked, error) {
 	return a, r.Check()
 }
 
-// within says in which entry of a list an error is.
+// within adds the place in a list to an error.
 func within(list string, i int, err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return fault.New(f.Kind, f.Code, "%s[%d]: %s", list, i, f.Msg)
@@ -148,7 +148,7 @@ func tellBlocks(t *talk, role model.Role, text string, blocks []messagesBlock) e
 	return nil
 }
 
-// parts are the parts of one block. Thinking is left out: the server itself remembers what a model thought.
+// parts returns the parts of one block. It ignores thinking, because the server itself remembers it.
 func (b messagesBlock) parts() ([]model.Part, error) {
 	switch b.Type {
 	case "text":
@@ -198,7 +198,7 @@ func messagesUsage(u model.Usage) any {
 		"output_tokens": u.Output}
 }
 
-// signature stands where a vendor signs what a model thought. The server does not read it when it comes back.
+// signature stands in place of the vendor's signature of the reasoning. The server ignores it in requests.
 const signature = "agentbox"
 
 func (messages) whole(a *asked, r model.Reply) any {
@@ -215,7 +215,7 @@ func (messages) whole(a *asked, r model.Reply) any {
 			}
 		}
 	}
-	for _, c := range callsOf(r) {
+	for _, c := range r.Calls() {
 		content = append(content, map[string]any{"type": "tool_use", "id": c.ID, "name": c.Name, "input": inputOf(c)})
 	}
 	return map[string]any{"id": a.id, "type": "message", "role": "assistant", "model": r.Entry, "content": content,
@@ -230,7 +230,7 @@ func (messages) problem(p problem) any {
 type messagesStream struct {
 	e     *events
 	index int
-	open  model.PartType // of the block that is being written; "" for none
+	open  model.PartType // of the present block; "" for none
 }
 
 func (messages) stream(e *events, a *asked) stream {
@@ -281,7 +281,7 @@ func (s *messagesStream) piece(t model.PartType, text string) {
 
 func (s *messagesStream) end(r model.Reply) {
 	s.close()
-	for _, c := range callsOf(r) {
+	for _, c := range r.Calls() {
 		s.open = model.CallPart
 		s.block(map[string]any{"type": "tool_use", "id": c.ID, "name": c.Name, "input": map[string]any{}})
 		s.delta(map[string]any{"type": "input_json_delta", "partial_json": string(inputOf(c))})

@@ -17,7 +17,7 @@ const (
 	codeOverflow = "context_length_exceeded"
 )
 
-// problem is why a request has no answer, as both vendors can say it.
+// problem is an error with the words of both vendors.
 type problem struct {
 	status  int    // of HTTP
 	kind    string // the type of Anthropic's error
@@ -25,10 +25,10 @@ type problem struct {
 	code    string
 	message string
 	after   int  // seconds to wait; 0 for none
-	again   bool // the same request may be answered later
+	again   bool // the client may retry the same request
 }
 
-// problemOf tells an error.
+// problemOf converts an error.
 func problemOf(err error) problem {
 	p := problem{http.StatusInternalServerError, "api_error", "server_error", fault.CodeOf(err), "the daemon could not answer", 0, true}
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
@@ -85,13 +85,13 @@ func problemOf(err error) problem {
 	return p
 }
 
-// busy is the problem of an endpoint, or a daemon, that has too much to do.
+// busy makes p the vendors' rate limit error.
 func (p problem) busy() problem {
 	p.status, p.kind, p.openai, p.again = http.StatusTooManyRequests, "rate_limit_error", "rate_limit_error", true
 	return p
 }
 
-// refuse answers with an error. Clients of both vendors obey x-should-retry: what is final is not asked again.
+// refuse answers with an error. Clients of both vendors obey X-Should-Retry.
 func refuse(w http.ResponseWriter, v vendor, err error) {
 	p := problemOf(err)
 	w.Header().Set("X-Should-Retry", strconv.FormatBool(p.again))
@@ -105,12 +105,12 @@ func refuse(w http.ResponseWriter, v vendor, err error) {
 	write(w, status, v.problem(p))
 }
 
-// openAIError is an error in the form of OpenAI.
+// openAIError returns an error in the form of OpenAI.
 func openAIError(p problem) any {
 	return map[string]any{"error": map[string]any{"message": p.message, "type": p.openai, "code": p.code, "param": nil}}
 }
 
-// unsupported refuses a field that the daemon cannot honour and whose loss would change what the client gets.
+// unsupported refuses a field that the daemon cannot honour, and that would change the answer.
 func unsupported(field, what string) error {
 	return fault.New(fault.Invalid, "unsupported_parameter", "%s: %s", field, what)
 }

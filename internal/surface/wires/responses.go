@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// responses is the wire of OpenAI's responses. It keeps nothing: a client sends the whole conversation with each request.
+// responses is the wire of OpenAI's responses. It stores nothing: a client sends the whole conversation with each request.
 type responses struct{}
 
 type responsesBody struct {
@@ -116,13 +116,13 @@ func (responses) read(body []byte) (*asked, error) {
 	return a, r.Check()
 }
 
-// joint stands between a namespace and the name of a tool in it, in the name that the model is told.
+// joint separates a namespace and the name of a tool in the name for the model.
 const joint = "__"
 
-// customSchema is what a model is told of a tool whose input is a text.
+// customSchema is the schema for the model of a tool whose input is a text.
 const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
 
-// offer adds tools to the request. Tools that the vendor runs itself, such as web_search, are left out: nobody here runs them.
+// offer adds tools to the request. It ignores tools that the vendor runs itself, such as web_search, because nobody here runs them.
 func (a *asked) offer(namespace string, list []responsesTool) {
 	for _, t := range list {
 		told := model.Tool{Name: t.Name, Description: t.Description, Schema: schemaOf(t.Parameters)}
@@ -144,7 +144,7 @@ func (a *asked) offer(namespace string, list []responsesTool) {
 	}
 }
 
-// tell adds an item to the conversation. Reasoning is left out: the server itself remembers what a model thought.
+// tell adds an item to the conversation. It ignores reasoning, because the server itself remembers it.
 func (i responsesItem) tell(t *talk) error {
 	name := i.Name
 	if i.Namespace != "" {
@@ -215,7 +215,7 @@ func partsOf(raw json.RawMessage) ([]model.Part, error) {
 	return parts, nil
 }
 
-// response is the object of a response.
+// response returns the object of a response.
 func response(a *asked, status string, output []any, r *model.Reply) map[string]any {
 	if output == nil {
 		output = []any{}
@@ -239,7 +239,7 @@ func response(a *asked, status string, output []any, r *model.Reply) map[string]
 	return out
 }
 
-// called is the item of a call.
+// called returns the item of the n-th call.
 func (a *asked) called(c model.Call, n int) map[string]any {
 	at := strings.TrimPrefix(a.id, "resp_") + "_" + strconv.Itoa(n)
 	t, known := a.tools[c.Name]
@@ -286,13 +286,13 @@ func (responses) problem(p problem) any { return openAIError(p) }
 
 // responsesStream writes items, one after the other.
 type responsesStream struct {
-	e      *events // nil where only the output counts
+	e      *events // nil if only the output is wanted
 	a      *asked
 	number int
 	output []any
-	open   model.PartType // of the item that is being written; "" for none
+	open   model.PartType // of the present item; "" for none
 	id     string         // of that item
-	text   string         // of that item until now
+	text   string         // of that item so far
 }
 
 func (responses) stream(e *events, a *asked) stream {
@@ -359,7 +359,7 @@ func (s *responsesStream) in(index string, data map[string]any) map[string]any {
 	return s.at(data)
 }
 
-// close ends the item that is being written.
+// close ends the present item.
 func (s *responsesStream) close() {
 	var item map[string]any
 	switch s.open {
@@ -381,7 +381,7 @@ func (s *responsesStream) close() {
 // finish writes the calls.
 func (s *responsesStream) finish(r model.Reply) {
 	s.close()
-	for _, c := range callsOf(r) {
+	for _, c := range r.Calls() {
 		item := s.a.called(c, len(s.output))
 		begun, field := map[string]any{}, "arguments"
 		for name, value := range item {

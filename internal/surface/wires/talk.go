@@ -9,10 +9,10 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// talk gathers the messages of a conversation. Neighbours of one side become one message.
+// talk collects the messages of a conversation. It merges neighbouring messages of one role, except system messages.
 type talk struct{ list []model.Message }
 
-// say adds parts; those without content are left out.
+// say adds parts. It ignores parts without content.
 func (t *talk) say(role model.Role, parts ...model.Part) {
 	var said []model.Part
 	for _, p := range parts {
@@ -30,7 +30,7 @@ func (t *talk) say(role model.Role, parts ...model.Part) {
 	t.list = append(t.list, model.Message{Role: role, Parts: said})
 }
 
-// imageOf reads an image out of a data: address. The daemon fetches nothing for a client.
+// imageOf decodes an image from a data: address. The daemon fetches nothing for a client.
 func imageOf(address string) (model.Part, error) {
 	head, data, ok := strings.Cut(strings.TrimPrefix(address, "data:"), ",")
 	media, encoded := strings.CutSuffix(head, ";base64")
@@ -53,7 +53,7 @@ func imageIn(media, data string) (model.Part, error) {
 	return model.Part{Type: model.ImagePart, Image: &model.Image{MediaType: media, Data: raw}}, nil
 }
 
-// resultOf is the result of a call, from the parts of its content.
+// resultOf returns the result of a call from the parts of its content.
 func resultOf(call string, failed bool, parts []model.Part) model.Part {
 	r := &model.Result{ID: call, Failed: failed}
 	for _, p := range parts {
@@ -70,7 +70,7 @@ func resultOf(call string, failed bool, parts []model.Part) model.Part {
 	return model.Part{Type: model.ResultPart, Result: r}
 }
 
-// effortOf reads how much the model shall think.
+// effortOf reads the reasoning effort.
 func effortOf(word string) (model.Effort, error) {
 	switch word {
 	case "":
@@ -87,7 +87,7 @@ func effortOf(word string) (model.Effort, error) {
 	return "", malformed("effort %.32q is none of none, minimal, low, medium, high, xhigh and max", word)
 }
 
-// choiceOf reads whether the model may call tools. A call that it must make is refused, because not every model can be made to.
+// choiceOf reads tool_choice. none is true if the model may call no tools. It refuses a forced call, because not every model supports one.
 func choiceOf(raw json.RawMessage) (none bool, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return false, nil
@@ -111,7 +111,7 @@ func choiceOf(raw json.RawMessage) (none bool, err error) {
 	return false, unsupported("tool_choice", "it may be auto or none; this daemon forces no call")
 }
 
-// schemaOf is the schema of a tool; one that takes nothing may have none.
+// schemaOf returns the schema of a tool. A tool without arguments may have none.
 func schemaOf(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
@@ -119,10 +119,10 @@ func schemaOf(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// named gives the answer to a request a name of its own: the same for the same bytes.
+// named returns an id for the answer to a request. The same bytes have the same id.
 func named(prefix string, body []byte) string { return prefix + event.DigestOf(body).Hex()[:24] }
 
-// decode reads a body. Fields that nobody knows are left out: vendors' clients send new ones with every release.
+// decode reads a body. It ignores unknown fields, because vendors' clients send new ones with every release.
 func decode(body []byte, to any) error {
 	if err := json.Unmarshal(body, to); err != nil {
 		return malformed("the body is not the JSON of this request: %v", err)
@@ -146,13 +146,10 @@ func textOr[T any](raw json.RawMessage) (text string, list []T, err error) {
 	return text, list, err
 }
 
-// callsOf are the calls of an answer that may be run.
-func callsOf(r model.Reply) []model.Call { return r.Calls() }
-
-// inputOf is the input of a call as an object.
+// inputOf returns the input of a call as an object.
 func inputOf(c model.Call) json.RawMessage {
 	raw, err := c.Input()
-	if err != nil { // the client tells the model what is wrong with it
+	if err != nil { // the client will report it to the model
 		raw, _ = json.Marshal(map[string]string{"malformed_arguments": c.Arguments})
 	}
 	return raw

@@ -1,7 +1,7 @@
 // Package wires answers the vendors' requests to a model: chat completions and responses of OpenAI, messages of Anthropic.
 //
-// It only translates. Whoever makes a Server says how a question is answered. A question names no key and no endpoint. An Authorization
-// header is neither read nor needed: a Server belongs to the one run whose space can reach it.
+// It only translates; the function Ask of a Server answers. A question has no key and no endpoint. A Server ignores the Authorization
+// header, because it belongs to the one run whose space can reach it.
 package wires
 
 import (
@@ -20,10 +20,10 @@ import (
 // The bounds of a Server.
 const (
 	MaxBody  = 16 << 20 // bytes of one request
-	MaxAtOne = 4        // questions that are being answered; a further one is refused as a rate limit
+	MaxAtOne = 4        // concurrent questions; a further one gets the vendor's rate limit error
 )
 
-// Question is a request to a model as a client asked it.
+// Question is a request of a client to a model.
 type Question struct {
 	Request model.Request
 	Model   string // as the client names it
@@ -44,7 +44,7 @@ type Server struct {
 	thought memory
 }
 
-// New returns a server that asks this way. Models are the names that a list of models shows.
+// New returns a server whose questions ask answers. models are the names in its list of models.
 func New(ask Ask, models []string) *Server {
 	s := &Server{ask: ask, models: models, mux: http.NewServeMux(), thought: memory{held: map[string][]model.Part{}}}
 	for path, v := range map[string]vendor{"chat/completions": chat{}, "messages": messages{}, "responses": responses{}} {
@@ -52,7 +52,7 @@ func New(ask Ask, models []string) *Server {
 	}
 	s.mux.HandleFunc("GET /v1/models", s.list)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodHead { // claude asks whether somebody is there
+		if r.Method == http.MethodHead { // claude checks whether the server is there
 			return
 		}
 		refuse(w, vendorOf(r), fault.New(fault.NotFound, "not_found", "there is no %.100s here: this daemon answers POST /v1/chat/completions, "+
@@ -72,9 +72,9 @@ type vendor interface {
 	read(body []byte) (*asked, error)
 	// stream begins a stream of events.
 	stream(e *events, a *asked) stream
-	// whole is the answer in one piece.
+	// whole returns the answer in one piece.
 	whole(a *asked, r model.Reply) any
-	// problem is an error in the vendor's form.
+	// problem returns an error in the vendor's form.
 	problem(p problem) any
 }
 
@@ -84,20 +84,20 @@ type stream interface {
 	piece(t model.PartType, text string)
 	// end writes the calls of the answer, its end and its usage.
 	end(r model.Reply)
-	// fail ends a stream that has begun.
+	// fail ends the stream with an error.
 	fail(p problem)
 }
 
-// asked is a request as a wire read it.
+// asked is the request that a wire has read.
 type asked struct {
 	Question
 	id     string // of the answer
 	stream bool
-	usage  bool            // chat: a last event tells the usage
-	tools  map[string]tool // responses: by the name that the model is told
+	usage  bool            // chat: the last event has the usage
+	tools  map[string]tool // responses: by the name for the model
 }
 
-// tool says how a client calls a tool that the model is told as a plain function.
+// tool is a client's name of a tool. The model gets every tool as a plain function.
 type tool struct {
 	name, namespace string
 	custom          bool // its input is a text
@@ -153,7 +153,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v vendor) {
 		write(w, http.StatusOK, v.whole(a, reply))
 	default:
 		s.keep(reply)
-		if to == nil { // nothing was shown: it was recorded before, or has nothing but calls
+		if to == nil { // no piece was sent: the answer was recorded before, or has only calls
 			to = begin()
 			for _, p := range reply.Parts {
 				switch p.Type {
@@ -168,7 +168,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v vendor) {
 	}
 }
 
-// errAgain ends a request of which pieces were shown and which the endpoint did not finish: a vendor's stream cannot take them back.
+// errAgain ends a stream whose endpoint broke off, because a vendor's stream cannot take pieces back.
 var errAgain = fault.New(fault.Unavailable, codeBusy, "the model broke off its answer; ask again")
 
 func (s *Server) enter() bool {
@@ -204,7 +204,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 }
 
-// vendorOf says in whose form a client that asks for no model wants its answer.
+// vendorOf returns the vendor of a request that is not a question.
 func vendorOf(r *http.Request) vendor {
 	if r.Header.Get("Anthropic-Version") != "" || strings.HasPrefix(r.URL.Path, "/v1/messages") {
 		return messages{}
@@ -229,7 +229,7 @@ type events struct {
 	err  error
 }
 
-// send writes an event; name "" is one without a name.
+// send writes an event. The name may be "".
 func (e *events) send(name string, data any) {
 	raw, err := json.Marshal(data)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package arch checks what the source of a module promises about its shape: who imports whom, where time and effects come from, how
+// Package arch checks the shape of a module's source: who imports whom, where time and effects come from, how
 // things are named.
 //
 // It reads a module as the compiler does and reports findings; which rules hold is said by a Rules value, so that the same code can be

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Links checks what the tests of packages of some patterns are linked with. Packages of the barred patterns are too large for that: each
+// Links checks the packages that the tests of some patterns are linked with. Packages of the barred patterns are too large for that: each
 // test would wait for them.
 func Links(m *Module, patterns, barred []string) ([]Finding, error) {
 	loaded, err := packages.Load(&packages.Config{

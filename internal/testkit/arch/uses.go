@@ -16,7 +16,7 @@ type Use struct {
 	Why     string
 }
 
-// Uses checks every mention of the forbidden names, called or not, in what is not a test.
+// Uses checks every mention of the forbidden names, called or not, outside tests.
 func Uses(m *Module, uses []Use) []Finding {
 	var found []Finding
 	for _, p := range m.Packages {
@@ -70,7 +70,7 @@ type Literal struct {
 	Why     string
 }
 
-// Literals checks every struct that is written out, in what is not a test.
+// Literals checks every struct literal outside tests.
 func Literals(m *Module, rules []Literal) []Finding {
 	var found []Finding
 	for _, p := range m.Packages {

@@ -24,7 +24,7 @@ import (
 //go:embed switch.go.txt
 var switchboard string
 
-// verdict is what became of a mutant.
+// verdict is the result of the tests on a mutant.
 type verdict string
 
 const (

@@ -195,7 +195,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// Kill ends the server at once, as a crash would; what it was told to keep is found again when it is restarted.
+// Kill ends the server at once, as a crash would; its durable data are there after a restart.
 func (s *Server) Kill() {
 	s.t.Helper()
 	if s.alive == nil {
@@ -256,5 +256,5 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was said.
+// String returns the written text.
 func (t *tail) String() string { return string(t.said) }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// template is a folder of data as initdb makes it, which takes a second of processor. Each user has one for each version of the server,
-// and every server of a test begins with a copy. It is made in a folder of its own and moved to its place, so that it is whole where it is.
+// template is the data folder that initdb makes, which takes a second of processor time. Each user has one for each version of the server.
+// Every server of a test begins with a copy. It is made in another folder and moved to its place, so that a template is always complete.
 func (s *Server) template() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -74,8 +74,8 @@ func duplicate(from, to string) error {
 	return err
 }
 
-// place makes the folder of a server. It lies in memory where the host has room for that: what a server keeps of its own accord is then as
-// safe from its crashes as on a disk, and nobody waits for one.
+// place makes the folder of a server. It lies in memory if the host has room for that, because tests of crashes of the server lose nothing
+// by that and need not wait for a disk.
 func place(disk bool) (string, error) {
 	const memory, enough = "/dev/shm", 4 << 30
 	const tmpfs = 0x01021994

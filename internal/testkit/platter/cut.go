@@ -14,16 +14,16 @@ import (
 	"slices"
 )
 
-// sector is what a disk writes wholly or not at all.
+// sector is the size that a disk writes wholly or not at all.
 const sector = 512
 
 // Files are the files of a folder by their paths; a nil content is a folder.
 type Files map[string][]byte
 
-// Killed returns what is there when every process is killed at this moment: everything, for the operating system goes on.
+// Killed returns the files after a kill of every process at this moment: everything, for the operating system goes on.
 func (m *Moment) Killed() Files { return m.files(m.held, func(n *node) []byte { return n.held }) }
 
-// Halved returns what is there when the process is killed while it writes: a beginning of the last write. It is false where the last step
+// Halved returns the files after a kill during a write: a beginning of the last write. It is false where the last step
 // was no write.
 func (m *Moment) Halved(chance *rand.Rand) (Files, bool) {
 	n := m.held[m.last.path]
@@ -42,7 +42,7 @@ func (m *Moment) Halved(chance *rand.Rand) (Files, bool) {
 	return files, true
 }
 
-// Cut returns what is there after a power cut on a disk that has written what it had to, and nothing else.
+// Cut returns the files after a power cut on a disk that has written only the synced data.
 func (m *Moment) Cut() Files { return m.files(m.safe, func(n *node) []byte { return n.safe }) }
 
 // Torn returns what may be there after a power cut on a disk that was busy: beside what it had to keep, any part of the rest, sector by

@@ -12,7 +12,7 @@ import (
 // Disk is a record of calls on the files of one folder, in the order in which they happened. Paths are relative, with slashes. What a
 // call does to a file counts as durable when Sync of that file, and for names SyncFolder of their folder, comes after it, and not before.
 type Disk struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	start Files
 	steps []step
 }
@@ -72,7 +72,7 @@ func (d *Disk) Sync(path string) { d.add(step{kind: syncFile, path: path}) }
 // SyncFolder records that the names in a folder are durable; "." is the top.
 func (d *Disk) SyncFolder(path string) { d.add(step{kind: syncFolder, path: path}) }
 
-// Rename records that a file got another name, whatever had that before.
+// Rename records that a file got another name and replaced the file of that name.
 func (d *Disk) Rename(from, to string) { d.add(step{kind: rename, path: from, to: to}) }
 
 // Link records that a file got another name beside the one it has.
@@ -81,7 +81,7 @@ func (d *Disk) Link(from, to string) { d.add(step{kind: link, path: from, to: to
 // Remove records that a file or an empty folder was removed.
 func (d *Disk) Remove(path string) { d.add(step{kind: remove, path: path}) }
 
-// Mark records something of the caller's, such as what was acknowledged by now.
+// Mark records something of the caller's, such as the acknowledged appends.
 func (d *Disk) Mark(m any) { d.add(step{kind: mark, mark: m}) }
 
 // Len returns how many steps were recorded.

@@ -20,7 +20,7 @@ import (
 	"agentbox/internal/service/spaces"
 )
 
-// operations are what runs consist of; %[1]s is a name of their own.
+// operations are the operations of runs; %[1]s is a name of their own.
 var operations = []string{
 	`{"type":"message","id":"%[1]s","content":"x"}`,
 	`{"type":"shell","id":"%[1]s","command":"echo %[1]s"}`,

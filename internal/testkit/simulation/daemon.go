@@ -35,7 +35,7 @@ type daemon struct {
 	ctx    context.Context // ends when the daemon must stop
 	stop   context.CancelFunc
 	calls  sync.WaitGroup // of clients
-	parts  sync.WaitGroup // the executor
+	parts  sync.WaitGroup // the service of runs
 }
 
 // open starts a daemon that dies after so many appends, or never if left is negative. An error means that it died over its start.
@@ -54,7 +54,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 		Log: view{d.wire, "gate"}, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, System: principal.System,
 	})
 	if err == nil {
-		err = d.gate.Warm() // now, and not while several wait for the first decision: who is the first must not depend on the machine
+		err = d.gate.Warm() // now, and not while several wait for the first decision: the machine must not decide which one is first
 	}
 	if err != nil {
 		return d, err
@@ -85,7 +85,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	}
 	d.parts.Go(func() {
 		if err := d.runs.Run(d.ctx); err != nil && !d.wire.gone() {
-			s.wrong("the executor ended with %v", err)
+			s.wrong("the service of runs ended with %v", err)
 		}
 	})
 	d.parts.Go(func() { d.tick() })

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// spaceHistory is what the files of one space were: copies of them, which outlive a daemon.
+// spaceHistory holds earlier states of one space's files as copies, which outlive a daemon.
 type spaceHistory struct {
 	h     *host
 	space id.Space

@@ -29,7 +29,7 @@ import (
 // WS is the workspace of the simulation.
 const WS = id.DefaultWorkspace
 
-// History is what came of a seed.
+// History is the result of a seed.
 type History struct {
 	Seed     uint64
 	Lines    []string // what happened, in order
@@ -59,7 +59,7 @@ type simulation struct {
 	clock *clock
 	chaos bool // faults happen; the end of a history has none
 
-	mu      sync.Mutex     // guards what follows
+	mu      sync.Mutex     // guards the fields below
 	drawn   map[string]int // how often was drawn for what
 	now     *daemon        // the one that lives, nil between two
 	changed chan struct{}

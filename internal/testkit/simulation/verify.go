@@ -27,7 +27,7 @@ func (s *simulation) ended(crashed bool) {
 	s.verify("after a daemon")
 }
 
-// verify holds the log against what must be at every moment: it proves itself, the documents are what it says, every run obeys the rules of
+// verify holds the log against what must be at every moment: it proves itself, the documents follow from it, every run obeys the rules of
 // runs, and no question is open whose run has ended.
 func (s *simulation) verify(when string) {
 	ctx := context.Background()

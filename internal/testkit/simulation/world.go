@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// world is what daemons act upon and what outlives them: spaces and their files. It counts what is really done, and holds it at that very
+// world holds the spaces and files that daemons act upon, and outlives them. It counts the real effects, and holds it at that very
 // moment against what the log says.
 type world struct {
 	s *simulation

@@ -133,7 +133,7 @@ type engine struct {
 	standard *program.Output
 }
 
-// usage is what gawk prints where there is no program.
+// usage is gawk's text for a call without a program.
 const usage = `Usage: gawk [POSIX or GNU style options] -f progfile [--] file ...
 Usage: gawk [POSIX or GNU style options] [--] 'program' file ...
 POSIX options:		GNU long options: (standard)

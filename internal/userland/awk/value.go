@@ -17,7 +17,7 @@ const (
 	isRegex             // an expression, as a text
 )
 
-// value is what a variable holds.
+// value is the value of a variable.
 type value struct {
 	kind kind
 	n    float64

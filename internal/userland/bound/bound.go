@@ -59,8 +59,8 @@ var ErrMemory = errors.New("out of memory")
 // nanosecondsPerGas is how far the virtual clock moves for a unit of gas.
 const nanosecondsPerGas = 1
 
-// Account is what one execution has used of its limits. All of an execution runs on one fiber at a time, so only Stop may be called from
-// elsewhere.
+// Account counts the use of one execution against its limits. All of an execution runs on one fiber at a time, so only Stop may be called
+// from elsewhere.
 type Account struct {
 	limits Limits
 	start  time.Time
@@ -90,7 +90,7 @@ func New(l Limits, seed [32]byte, start time.Time) *Account {
 	return &Account{limits: l, start: start, done: make(chan struct{}), chance: rand.NewChaCha8(seed)}
 }
 
-// paceGas is how much is computed between two calls of what SetPace was given: some tenths of a millisecond.
+// paceGas is the gas between two calls of SetPace's function: some tenths of a millisecond.
 const paceGas = 500_000
 
 // SetPace has pace called again and again while the execution computes. It may wait, to bound how much of a processor the execution takes.
@@ -117,8 +117,8 @@ func (a *Account) Stop(cause *Stopped) {
 // Promise says that Finish will be called when the end of the execution was told of.
 func (a *Account) Promise() { a.promised = true }
 
-// Afterwards calls f: at once, or by Finish where that was promised and the execution was stopped. It is for what gives back what the
-// execution has held, and takes longer than who waits for its end should wait.
+// Afterwards calls f: at once, or by Finish where that was promised and the execution was stopped. It is for releasing resources when that
+// takes longer than the receiver of the outcome should wait.
 func (a *Account) Afterwards(f func()) {
 	if !a.promised || a.Stopped() == nil {
 		f()
@@ -204,14 +204,13 @@ func (a *Account) Late() int64 { return a.late }
 // Used returns the gas that was used.
 func (a *Account) Used() int64 { return a.gas }
 
-// Now returns the virtual time: the start, what was slept since, and a nanosecond for each unit of gas. unused is what code that counts
-// by itself holds of its slices.
-func (a *Account) Now(unused int64) time.Time {
-	return a.start.Add(a.slept + time.Duration(min(max(a.gas-unused, 0), math.MaxInt64/2)*nanosecondsPerGas))
+// Now returns the virtual time: the start, the time slept since, and a nanosecond for each unit of gas. A slice counts when it is taken.
+func (a *Account) Now() time.Time {
+	return a.start.Add(a.slept + time.Duration(min(max(a.gas, 0), math.MaxInt64/2)*nanosecondsPerGas))
 }
 
-// Worked returns how far the virtual clock was moved by gas.
-func (a *Account) Worked(unused int64) time.Duration { return a.Now(unused).Sub(a.start) - a.slept }
+// Worked returns how far gas has moved the virtual clock.
+func (a *Account) Worked() time.Duration { return a.Now().Sub(a.start) - a.slept }
 
 // Sleep moves the virtual clock. A program that sleeps beyond the execution's time limit is stopped at once, because it would never wake.
 func (a *Account) Sleep(d time.Duration) error {

@@ -9,7 +9,7 @@ const Piece = 256 << 10
 const gasPerCopied = 4
 
 // Append appends to a text, as append does, so that what is long can be stopped on the way: where it has to move, it does so piece by
-// piece. Short texts are charged by whoever makes them.
+// piece. The maker of a short text charges it.
 func Append[T string | []byte](a *Account, dst []byte, src T) ([]byte, error) {
 	size := len(dst) + len(src)
 	if size > cap(dst) && size > Piece {

@@ -18,7 +18,7 @@ var colorCodes = map[string]string{
 	"STICKY_OTHER_WRITABLE": "tw", "OWT": "tw", "CAPABILITY": "ca", "MULTIHARDLINK": "mh", "CLRTOEOL": "cl",
 }
 
-// defaultColors is the database for who names none: terminals, kinds of files, and endings of names by their color.
+// defaultColors is the default database: terminals, kinds of files, and endings of names by their color.
 var defaultColors = []struct{ value, keys string }{
 	{"", "COLORTERM ?*"},
 	{"", "TERM Eterm ansi *color* con[0-9]*x[0-9]* cons25 console cygwin *direct* dtterm gnome hurd jfbterm konsole kterm linux linux-c " +

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// What the library makes has no owner who could say when it is let go. So its bytes are estimated while they are made, and when there may
-// be many, all that the machine can still reach is weighed.
+// Values of the library have no owner that reports their end. So the account estimates their bytes when they are made. If there may be
+// many, it measures all values that the machine can still reach.
 const (
 	bytesPerStep = 32      // of an instruction: an object or a list that is made of what lies on the stack
 	weighAt      = 4 << 20 // bytes that are made between two weighings, at least

@@ -9,9 +9,9 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// What grows is copied by us, piece by piece, before the library would do it at once: from growAt bytes on, when no more than ahead
-// elements fit any more. It is checked after each growEvery instructions, each of which adds two at most; of variables, each function
-// that is called adds a few.
+// Growing stacks are copied here, piece by piece, before the library would copy them at once: from growAt bytes on, when no more than ahead
+// elements fit any more. It is checked after each growEvery instructions, each of which adds two at most; of variables, each function that
+// is called adds a few.
 const (
 	growAt    = 1 << 20
 	ahead     = 4096
@@ -32,7 +32,7 @@ type machine struct {
 	appends map[int][]int // the variables that are lists to which a function adds
 }
 
-// machineFor reaches the stacks by reflection, as the instructions are. Where they are not as they are known, the program is not run.
+// machineFor reaches the stacks by reflection, as the instructions are. If their layout is unknown, the program does not run.
 func machineFor(q *querier, code *gojq.Code, iter gojq.Iter) (*machine, error) {
 	env := reflect.ValueOf(iter)
 	if env.Kind() != reflect.Pointer || env.Elem().Kind() != reflect.Struct {

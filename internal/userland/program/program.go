@@ -117,7 +117,7 @@ func (s Status) Exit() int {
 
 // Process is one program that runs.
 type Process struct {
-	Eager   bool     // the output is flushed before more input is awaited: who asks waits for the answer
+	Eager   bool     // the output is flushed before the program waits for input: it may be a question
 	Args    []string // with the name that it was called by
 	Env     []string // NAME=VALUE, in order, each name once
 	Cwd     *vfs.Node

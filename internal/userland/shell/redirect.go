@@ -356,7 +356,7 @@ func readByte(h *vfs.Handle) (byte, error) {
 	return 0, err
 }
 
-// readLine reads up to a delimiter; ended says that it was there. Where the file has a position it reads more at once and goes back.
+// readLine reads up to a delimiter; ended says that it was there. If the file has a position, it reads more at once and seeks back.
 func readLine(sh *shell, h *vfs.Handle, delim byte, limit int, more func(c byte) bool) (line []byte, ended bool, err error) {
 	_, seekErr := h.Seek(0, io.SeekCurrent)
 	seekable := seekErr == nil && h.Kind() == vfs.Regular

@@ -73,7 +73,8 @@ func umaskText(sh *shell, symbolic bool) string {
 	return s
 }
 
-// symbolicMode applies a symbolic mode, as the builtin umask reads it, to the bits that are allowed. Where the mode is invalid it says why.
+// symbolicMode applies a symbolic mode, as the builtin umask reads it, to the bits that are allowed. It returns the reason for an invalid
+// mode.
 func symbolicMode(mode string, allowed uint32) (bits uint32, wrong string) {
 	bits = allowed
 	for i := 0; ; i++ {

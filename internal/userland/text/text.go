@@ -52,22 +52,14 @@ func obsolete(p *program.Process) {
 func head(p *program.Process) int {
 	obsolete(p)
 	opts, files := p.Options(1, "c:n:qvz", "bytes c", "lines n", "quiet q", "silent q", "verbose v", "zero-terminated z")
-	count, byBytes, allBut, quiet, verbose, delim := int64(10), false, false, false, false, byte('\n')
+	count, byBytes, allBut, quiet, verbose, delim, ok := int64(10), false, false, false, false, byte('\n'), true
 	for _, o := range opts {
 		switch o.Name {
 		case "c", "n":
 			byBytes = o.Name == "c"
-			digits, but := strings.CutPrefix(o.Value, "-")
-			n, ok := gnu.ParseSuffixed(strings.TrimPrefix(digits, "+"))
-			if !ok {
-				kind := "lines"
-				if byBytes {
-					kind = "bytes"
-				}
-				p.Errorf("invalid number of %s: ‘%s’", kind, o.Value)
+			if count, allBut, ok = amount(p, o, "-", "+"); !ok {
 				return 1
 			}
-			count, allBut = n, but
 		case "q":
 			quiet, verbose = true, false
 		case "v":
@@ -163,6 +155,21 @@ func headers(p *program.Process, files []string, quiet, verbose bool) func(i int
 	}
 }
 
+// amount reads the number of -c or -n, which may begin with mark; another sign is ignored. It prints an error and returns false for a text
+// that is no number.
+func amount(p *program.Process, o program.Option, mark, ignored string) (n int64, marked, ok bool) {
+	digits, marked := strings.CutPrefix(o.Value, mark)
+	if n, ok = gnu.ParseSuffixed(strings.TrimPrefix(digits, ignored)); ok {
+		return n, marked, true
+	}
+	kind := "lines"
+	if o.Name == "c" {
+		kind = "bytes"
+	}
+	p.Errorf("invalid number of %s: ‘%s’", kind, o.Value)
+	return 0, false, false
+}
+
 // oldTail turns the old form of tail's options, like -5, +3c or -1l, into the new one. With it there is one file at most.
 func oldTail(p *program.Process) {
 	args := p.Args[1:]
@@ -207,22 +214,14 @@ func tail(p *program.Process) int {
 	oldTail(p)
 	opts, files := p.Options(1, "c:n:qvzfFs:0123456789", "bytes c", "lines n", "quiet q", "silent q", "verbose v", "zero-terminated z",
 		"follow=?", "pid=", "retry", "sleep-interval s")
-	count, byBytes, from, quiet, verbose, delim := int64(10), false, false, false, false, byte('\n')
+	count, byBytes, from, quiet, verbose, delim, ok := int64(10), false, false, false, false, byte('\n'), true
 	for _, o := range opts {
 		switch o.Name {
 		case "c", "n":
 			byBytes = o.Name == "c"
-			digits, plus := strings.CutPrefix(o.Value, "+")
-			n, ok := gnu.ParseSuffixed(strings.TrimPrefix(digits, "-"))
-			if !ok {
-				kind := "lines"
-				if byBytes {
-					kind = "bytes"
-				}
-				p.Errorf("invalid number of %s: ‘%s’", kind, o.Value)
+			if count, from, ok = amount(p, o, "+", "-"); !ok {
 				return 1
 			}
-			count, from = n, plus
 		case "q":
 			quiet, verbose = true, false
 		case "v":

@@ -9,14 +9,14 @@ import (
 // Op is one kind of change.
 type Op uint8
 
-// The changes of a mount, in the order in which they are applied: files that keep other names are written first, where they were; then
-// what is gone is removed and what has moved is taken away, the deepest first; then everything is put where it belongs, from the top;
-// then times and modes are set, the deepest first.
+// The changes of a mount, in the order in which the receiver applies them. First it writes files that keep other names, at their old
+// places. Then it removes and takes away files, the deepest first. Then it puts everything at its place, from the top. Last it sets times
+// and modes, the deepest first.
 const (
-	Remove    Op = iota + 1 // Path is not a name of a file any more
-	RemoveDir               // Path is not a folder any more; it is empty by now
-	Take                    // what is at Path moves; it waits in Slot
-	Put                     // what waits in Slot belongs at Path
+	Remove    Op = iota + 1 // Path is no longer a name of a file
+	RemoveDir               // Path is no longer a folder; it is empty by now
+	Take                    // the file at Path moves into Slot
+	Put                     // the content of Slot moves to Path
 	MakeDir                 // Path is a new folder, to be filled: it has Mode, with which its owner can do everything
 	WriteFile               // Path is a file with Content, Mode and Modified; with Keep its other names are so as well
 	MakeLink                // Path is a new symbolic link to Target
@@ -25,7 +25,7 @@ const (
 	SetMode                 // Path has Mode
 )
 
-// Change is one step from the files as they were at the source to those that an execution has left.
+// Change is one step from the files at the source to the files that an execution has left.
 type Change struct {
 	Op Op
 	// relative, with slashes; of Remove, RemoveDir, Take and WriteFile with Keep as it was before the first change, else as it is in the
@@ -37,12 +37,12 @@ type Change struct {
 	Target   string
 	Keep     bool
 	Content  [][]byte // of WriteFile, in pieces; valid as long as the file system is
-	Held     string   // of WriteFile: where whoever applies it has the content already, instead of Content
+	Held     string   // of WriteFile: used instead of Content if the receiver already has the content
 	Size     int64    // of WriteFile; what Content lacks is zero
 }
 
-// Changes returns what has become different in the mount at a path, in the order in which it has to be applied; two that begin with the
-// same files and do the same return the same.
+// Changes returns the changes in the mount at a path, in the order in which they must be applied. Two executions that begin with the same
+// files and do the same return the same changes.
 func (f *FS) Changes(path string) ([]Change, error) {
 	for _, m := range f.mounts {
 		if m.path == path {
@@ -107,7 +107,7 @@ func (d *difference) changes() []Change {
 	return slices.Concat(d.keep, d.away, d.put, d.links, d.late)
 }
 
-// taken finds what moves: what is not below the folder, and under the name, of its origin.
+// taken finds the moved files: those whose folder or name differs from their origin.
 func (d *difference) taken(dir *Node) {
 	if !dir.loaded {
 		return
@@ -126,7 +126,7 @@ func (d *difference) taken(dir *Node) {
 	}
 }
 
-// moved reports whether a name in a folder is not the one that its bearer had.
+// moved reports whether a name in a folder was not the name of this file at the source.
 func (e *entry) moved(dir *Node, name string) bool {
 	return e.old && (dir.source == "" || e.origin != join(dir.source, name))
 }
@@ -149,7 +149,7 @@ func (d *difference) visit(dir *Node, path string, do func(dir *Node, e *entry, 
 	}
 }
 
-// name chooses, of the names of a file, the one through which it is written: the first that it had, else the first.
+// name chooses the name through which a file is written: the first one that the file had at the source, else its first name.
 func (d *difference) name(_ *Node, e *entry, at string) {
 	if _, named := d.first[e.node]; !named || e.old && !d.had[e.node] {
 		d.first[e.node] = at
@@ -157,7 +157,7 @@ func (d *difference) name(_ *Node, e *entry, at string) {
 	}
 }
 
-// entry says what has to be done so that a name is what it is.
+// entry adds the changes for one name.
 func (d *difference) entry(dir *Node, e *entry, at string) {
 	n := e.node
 	origin, old := e.origin, e.old
@@ -198,7 +198,7 @@ func (d *difference) entry(dir *Node, e *entry, at string) {
 	}
 }
 
-// write says what a file holds.
+// write sets the content of a change to that of a file.
 func (d *difference) write(n *Node, path string, keep bool) {
 	c := Change{Op: WriteFile, Path: path, Mode: n.mode, Modified: n.modified, Size: n.content.size, Keep: keep}
 	c.Content = n.content.pieces
@@ -209,7 +209,7 @@ func (d *difference) write(n *Node, path string, keep bool) {
 	}
 }
 
-// deepestFirst orders paths so that what is in a folder comes before the folder.
+// deepestFirst orders paths so that the contents of a folder come before the folder.
 func deepestFirst(a, b string) int {
 	if da, db := depth(a), depth(b); da != db {
 		return db - da

@@ -48,19 +48,15 @@ type FS struct {
 	mounts  []*mount
 	nodes   uint64
 	handles int64
-	unused  func() int64 // gas that running code holds of its slices, for the clock
 }
 
 // New returns a file system with an empty root, in which only the host makes anything. Pipes need the group.
 func New(a *bound.Account, g *fiber.Group) *FS {
-	f := &FS{account: a, group: g, unused: func() int64 { return 0 }}
+	f := &FS{account: a, group: g}
 	f.root = f.node(Directory, 0o755, nil)
 	f.root.parent, f.root.nlink, f.root.sealed = f.root, 2, true
 	return f
 }
-
-// CountUnused tells the file system how much gas code that counts by itself holds at the moment; times of files take it into account.
-func (f *FS) CountUnused(unused func() int64) { f.unused = unused }
 
 // Account returns the account of the execution.
 func (f *FS) Account() *bound.Account { return f.account }
@@ -72,10 +68,10 @@ func (f *FS) Group() *fiber.Group { return f.group }
 func (f *FS) Root() *Node { return f.root }
 
 // Now returns the virtual time.
-func (f *FS) Now() time.Time { return f.account.Now(f.unused()) }
+func (f *FS) Now() time.Time { return f.account.Now() }
 
 // Worked returns how much of the virtual time was work, not sleep.
-func (f *FS) Worked() time.Duration { return f.account.Worked(f.unused()) }
+func (f *FS) Worked() time.Duration { return f.account.Worked() }
 
 // Node is a file, folder, link, pipe or device.
 type Node struct {

@@ -14,13 +14,13 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// Memory and gas costs of unpacking and packing. The window of a file of the levels up to 19 has at most 8 MiB. A file that wants more than
+// Memory and gas costs of unpacking and packing. A file of the levels up to 19 has a window of at most 8 MiB. A file with a window above
 // maxWindow is refused.
 const (
 	maxWindow   = 32 << 20
 	packWindow  = 1 << 20
 	packHolds   = 24 << 20
-	gasToUnpack = 8 // of a byte that comes out
+	gasToUnpack = 8 // of an unpacked byte
 	gasToPack   = 60
 	suffix      = ".zst"
 )
@@ -89,7 +89,7 @@ func (u *unpacking) Close() error {
 	return nil
 }
 
-// job is what the options say.
+// job holds the options.
 type job struct {
 	p                                          *program.Process
 	unpack, stdout, force, test, remove, quiet bool
@@ -145,7 +145,7 @@ func run(p *program.Process) int {
 	return code
 }
 
-// fail says what is wrong with a file, as zstd does.
+// fail prints an error about a file in the words of zstd.
 func (j *job) fail(name, what string) int {
 	j.p.Charge(0)
 	j.p.Stderrf("zstd: %s: %s \n", name, what)
@@ -239,7 +239,7 @@ func (j *job) convert(in io.Reader, to io.Writer) error {
 	return errors.Join(err, w.Close())
 }
 
-// reason is what zstd says of a failure.
+// reason returns the words of zstd for an error.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, zstd.ErrMagicMismatch):
@@ -257,7 +257,7 @@ func reason(err error) string {
 	return "Decoding error (36) : Data corruption detected"
 }
 
-// tested takes what is only tested: no more than a file may hold.
+// tested discards content that is only tested. It stops at the limit of a file.
 type tested struct {
 	p *program.Process
 	n int64

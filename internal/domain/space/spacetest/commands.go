@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// commandCases are about what a command is given and what comes back.
+// commandCases are about the input and the output of commands.
 var commandCases = []testCase{
 	{"output and exit code", "", func(t *testing.T, h Host) {
 		spec := h.Spec(t)

@@ -22,7 +22,7 @@ n=0; while [ $n -lt 9 ]; do n=$(cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^sl
 echo all run
 `
 
-// endCases are about how commands end and what is left of them.
+// endCases are about the ends of commands and their remains.
 var endCases = []testCase{
 	{"a signal", "", func(t *testing.T, h Host) {
 		spec := h.Spec(t)

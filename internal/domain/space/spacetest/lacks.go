@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// features is what a tier may say that it lacks, how its refusal looks, and what has to work where it does not say so. Each is a text for
-// bash that prints "has" or "refused".
+// features are the lacks that a tier may declare, with the form of the refusal, and a text that has to work if the tier does not declare
+// the lack. Each is a text for bash that prints "has" or "refused".
 var features = map[string]string{
 	space.Processes: `if [ -e /proc/self/stat ]; then sleep 1000 & kill -0 $! && echo has; else echo refused; fi`,
 	space.Binaries: `printf '\177ELF\002\001\001\000\000\000\000\000\000\000\000\000\002\000\076\000\001\000\000\000' >p; chmod +x p; ` +

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// inputBytes is what a case sends through the room that a command has for input, which is less.
+// inputBytes is how much input a case sends; the buffer of a command is smaller.
 const inputBytes = 1 << 20
 
 // running is a command in the background of a test.
@@ -30,7 +30,7 @@ type running struct {
 	printed bytes.Buffer
 }
 
-// background begins a command in the background. One that does not do what its test expects ends when its time is over, and says so.
+// background begins a command in the background. A time limit ends one that hangs.
 func (h Host) background(t *testing.T, ctx context.Context, s space.Instance, c Command, attach string) *running {
 	t.Helper()
 	a := c.Action()
@@ -54,7 +54,7 @@ func (h Host) background(t *testing.T, ctx context.Context, s space.Instance, c 
 	return r
 }
 
-// output is what was printed so far.
+// output is the output so far.
 func (r *running) output() (string, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,7 @@ func (r *running) expect(text string) {
 	}
 }
 
-// send gives input that has to be taken.
+// send gives input that the command has to accept.
 func (r *running) send(input string) {
 	r.t.Helper()
 	if err := r.Send(r.t.Context(), []byte(input), nil); err != nil {

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// script is a case that is a text for bash and what comes of it, in a new space.
+// script is a case: a text for bash in a new space, and its outcome.
 func script(name, text, stdout string, code int) testCase {
 	return testCase{name, "", func(t *testing.T, h Host) {
 		spec := h.Spec(t)

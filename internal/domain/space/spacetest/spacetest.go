@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Host is what the suite needs from the driver under test.
+// Host holds the parts of the driver under test that the suite needs.
 type Host struct {
 	// Tier is the tier under test.
 	Tier space.Tier

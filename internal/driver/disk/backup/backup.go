@@ -67,7 +67,7 @@ const (
 	typeLink   = "link"
 )
 
-// Summary says what a backup holds.
+// Summary counts the content of a backup.
 type Summary struct {
 	Header
 	Files   int   `json:"files"`
@@ -76,7 +76,7 @@ type Summary struct {
 	Changed int   `json:"changed"`    // files of spaces that were written to while they were read
 }
 
-// Options say what goes into a backup.
+// Options choose the content of a backup.
 type Options struct {
 	Header   Header
 	Replace  map[string]string // path below the directory to the file on this host that is kept in its place
@@ -84,7 +84,7 @@ type Options struct {
 	Progress func(Summary) // after every file; nil for nobody
 }
 
-// writer is one backup while it is written.
+// writer writes one backup.
 type writer struct {
 	Options
 	dir      string // the data directory
@@ -144,7 +144,7 @@ func (w *writer) text(name, text string) error {
 	return err
 }
 
-// folder writes what is in a folder, in the order of names.
+// folder writes the entries of a folder, in the order of names.
 func (w *writer) folder(dir *beneath.Folder, at string) error {
 	names, err := dir.Readdirnames(-1)
 	if err != nil {

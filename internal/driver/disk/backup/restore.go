@@ -155,7 +155,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// compare holds what was made against the manifest.
+// compare compares the restored files with the manifest.
 func (r *restorer) compare(manifest io.Reader) error {
 	lines := json.NewDecoder(bufio.NewReader(manifest))
 	for _, is := range r.entries {

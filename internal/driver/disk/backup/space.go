@@ -21,7 +21,7 @@ func shared(below string) bool {
 	return ok && strings.Count(home, "/") == 1 && overlay.Own(name)
 }
 
-// space writes what is in the home of a space. Files that it shares with others are written as those of its own, as it shows them.
+// space writes the home of a space. Files that it shares with others are written as those of its own, as it shows them.
 func (w *writer) space(home *beneath.Folder, below string) error {
 	at := filepath.Join(w.dir, filepath.FromSlash(below))
 	over, shares, err := overlay.Find(at)

@@ -28,7 +28,7 @@ const (
 	maxBody = frameFixed + 2*livestream.MaxTextBytes + livestream.MaxJSONBytes + sealedMore
 )
 
-// errTorn means that what follows is not a whole frame with the number that it must have.
+// errTorn means that no whole frame with the right number follows.
 var errTorn = errors.New("not a whole frame")
 
 func castagnoli(body []byte) uint32 { return crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) }
@@ -39,7 +39,7 @@ func markOf(size int64) []byte {
 	return binary.BigEndian.AppendUint32(raw, castagnoli(raw))
 }
 
-// readMark returns the size that a mark names; false for what is not a mark.
+// readMark returns the size that a mark names, and false for other bytes.
 func readMark(raw []byte) (size int64, ok bool) {
 	if len(raw) != markBytes || binary.BigEndian.Uint32(raw[8:]) != castagnoli(raw[:8]) {
 		return 0, false

@@ -23,7 +23,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Bounds of what is kept of the runs' output.
+// Limits of the kept output of runs.
 const (
 	// MaxRunBytes is how many bytes of one run's stdout and stderr are kept by default. A frame of kind livestream.Cut marks the end.
 	// Operations, results and the last frame are kept beyond it.
@@ -43,9 +43,9 @@ type Store struct {
 	clock   event.Clock
 	max     int64
 
-	mu   sync.Mutex // guards runs, turn, and users and last of each run
-	runs map[id.Run]*output
-	turn uint64
+	mu    sync.Mutex // guards runs, round, and users and last of each run
+	runs  map[id.Run]*output
+	round uint64
 }
 
 var _ livestream.Store = (*Store)(nil)
@@ -68,9 +68,9 @@ func Open(dir string, keys vault.Keys, entropy io.Reader, clock event.Clock, max
 // output is the output of one run.
 type output struct {
 	users int    // who is in a method now
-	last  uint64 // turn of the last use
+	last  uint64 // round of the last use
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	path     string
 	earlier  string   // its path where an earlier version made it
 	file     *os.File // nil before the first frame
@@ -85,7 +85,7 @@ type output struct {
 	dirty    bool          // written since the last Sync
 	unnamed  bool          // it was made since
 	grown    chan struct{} // closed and replaced when a frame is added
-	failed   error         // a write failed; what the file holds beyond size is unknown until it is opened again
+	failed   error         // a write failed; the file's content beyond size is unknown until it is opened again
 }
 
 // Append implements livestream.Store. Output beyond the bound is not kept; it gets the number of the frame that says so.
@@ -152,7 +152,7 @@ func (s *Store) Read(ctx context.Context, run id.Run, from uint64, limit int) ([
 	found := []livestream.Frame{}
 	if from > head {
 		if errors.Is(failed, errDamaged) {
-			return nil, failed // who reads has what lies before the damage, and takes it for no end
+			return nil, failed // a reader gets the frames before the damage, and does not take that for the end
 		}
 		return found, nil
 	}
@@ -259,17 +259,17 @@ func (s *Store) use(run id.Run) (*output, func(), error) {
 		return nil, nil, fault.Wrap(err, fault.Invalid, "frame_invalid", "that is not a run")
 	}
 	s.mu.Lock()
-	s.turn++
+	s.round++
 	r := s.runs[run]
 	known := r != nil
 	if !known {
 		r = &output{path: filepath.Join(s.dir, string(run)+".frames"), earlier: filepath.Join(s.dir, string(run), "frames"),
 			grown: make(chan struct{})}
-		r.mu.Lock() // until the file was read; who comes second waits for that
+		r.mu.Lock() // until the file was read; a second caller waits for that
 		s.runs[run] = r
 	}
 	r.users++
-	r.last = s.turn
+	r.last = s.round
 	s.closeIdle()
 	s.mu.Unlock()
 	if !known {
@@ -307,7 +307,7 @@ func (s *Store) closeIdle() {
 		}
 		r := s.runs[oldest]
 		delete(s.runs, oldest)
-		_ = r.close() // what was promised to be durable has been synced
+		_ = r.close() // the durable part has been synced
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Tree is the tree of keys of live output: a leaf for each operation of a run, and one for what belongs to none of them.
+// Tree is the tree of keys of live output: a leaf for each operation of a run, and one for frames of no operation.
 const Tree = "frames"
 
 const (
@@ -23,7 +23,7 @@ const (
 	sealedMore = 4 + nonceBytes + 16 // what sealing adds to the content of a frame
 )
 
-// about is what the leaf and the key of an operation's frames are derived from.
+// about is the input from which the leaf and the key of an operation's frames are derived.
 func about(run id.Run, operation string) []byte {
 	return fmt.Appendf(nil, "agentbox frames\n%s\n%s", run, operation)
 }
@@ -49,7 +49,7 @@ func (s *Store) cipherOf(g vault.Generation, run id.Run, operation string) (ciph
 	return cipher.NewGCM(block)
 }
 
-// bound is what the content of a frame is bound to.
+// bound is the additional data that binds the content of a frame.
 func bound(f livestream.Frame) []byte {
 	raw := binary.BigEndian.AppendUint64(nil, f.N)
 	raw = binary.BigEndian.AppendUint64(raw, uint64(f.At.UnixMicro()))
@@ -75,7 +75,7 @@ func (s *Store) seal(run id.Run, f livestream.Frame) (livestream.Frame, error) {
 	return f, nil
 }
 
-// errBroken is about a frame whose content is not what was sealed, although it was written whole.
+// errBroken means that a frame was written whole, but its content is not the sealed content.
 var errBroken = errors.New("the sealed frame was changed")
 
 // unseal returns the frame with its content; that of one that was forgotten says so.

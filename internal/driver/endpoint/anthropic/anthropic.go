@@ -212,7 +212,7 @@ func (s *stream) failed(class model.Class, code, message string, err error) *mod
 	return &model.Failure{Class: class, Code: code, Message: message, Begun: s.begun, Usage: s.answer.Usage, Err: err}
 }
 
-// finish makes an answer of what came, or a failure.
+// finish makes an answer of the received events, or a failure.
 func (s *stream) finish(err error) (model.Answer, error) {
 	if f, ok := model.FailureOf(err); ok {
 		f.Begun, f.Usage = s.begun, s.answer.Usage

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/host"
 	"agentbox/internal/kernel/vault"
 )
 
@@ -207,5 +208,9 @@ func replace(path string, content []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return nil
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(host.SyncNames(folder), folder.Close())
 }

@@ -222,7 +222,7 @@ func (s *stream) taken(name string) bool {
 	return false
 }
 
-// finish makes an answer of what came, or a failure. A stream that told its finish_reason and then broke off is whole.
+// finish makes an answer of the received chunks, or a failure. A stream that told its finish_reason and then broke off is whole.
 func (s *stream) finish(err error) (model.Answer, error) {
 	if f, ok := model.FailureOf(err); ok {
 		if s.reason == "" || !errors.Is(f, io.ErrUnexpectedEOF) {

@@ -118,7 +118,7 @@ func (b *body) think(dialect string, effort model.Effort) {
 	off := effort == model.EffortNone
 	switch dialect {
 	case model.DialectZAI:
-		keep := false // what it thought before stays in its sight
+		keep := false // the model keeps seeing its earlier reasoning
 		b.Thinking = &thinking{"enabled", &keep}
 		if off {
 			b.Thinking = &thinking{Type: "disabled"}
@@ -193,7 +193,7 @@ const (
 	reasoningField   = "reasoning"
 )
 
-// assistant writes what the model said. Reasoning goes back unchanged, in the field in which it came, and only to its own dialect.
+// assistant writes a message of the model. Reasoning goes back unchanged, in the field in which it came, and only to its own dialect.
 func assistant(dialect string, m model.Message) message {
 	out := message{Role: "assistant"}
 	text, said, thought, field := "", false, "", ""

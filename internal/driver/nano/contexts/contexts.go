@@ -61,8 +61,8 @@ type Context struct {
 	held     int64
 }
 
-// Open reads the context with a name, whose states stand on the image with a hash. Where there is none it is a new one. It is closed.
-// The program loses the variable in which long code comes.
+// Open reads the context with a name, whose states belong to the image with a hash. If there is none, it returns a new context. The caller
+// closes it. Open removes the variable with long code from the program's environment.
 func Open(p *program.Process, language Language, name string, image [sha256.Size]byte) (*Context, error) {
 	if err := space.ContextName(name); err != nil {
 		return nil, err
@@ -92,14 +92,11 @@ func Open(p *program.Process, language Language, name string, image [sha256.Size
 	return c, nil
 }
 
-// Close gives back the memory of what was read. The state is not used any more.
+// Close frees the memory of the state. The state must not be used afterwards.
 func (c *Context) Close() {
 	c.p.Account.Release(c.held)
 	c.held, c.State = 0, nil
 }
-
-// Path returns where the file lies.
-func (c *Context) Path() string { return c.path }
 
 func (c *Context) broken() error {
 	return fault.New(ErrBroken.Kind, ErrBroken.Code,

@@ -39,7 +39,7 @@ type Table struct {
 // maxTable is how many bytes of HTML a table is written to; the rows behind are left out.
 const maxTable = 1 << 20
 
-// Showing is what one cell shows, value by value. Its text the guest prints itself.
+// Showing holds the displayed values of one cell. The guest itself prints their texts.
 type Showing struct {
 	p      *program.Process
 	values int
@@ -49,8 +49,8 @@ type Showing struct {
 // NewShowing returns the showing of a cell that has shown nothing yet.
 func NewShowing(p *program.Process) *Showing { return &Showing{p: p} }
 
-// Show shows a value in all its forms, as its guest describes it in JSON. What the guest says is bounded, and else believed: it is about
-// its own value.
+// Show shows a value in all its forms, as its guest describes it in JSON. Show bounds the description and otherwise believes it, because it
+// is about the guest's own value.
 func (s *Showing) Show(raw []byte, result bool) {
 	s.p.Charge(len(raw) / bytesPerGas)
 	held := int64(2 * len(raw))
@@ -71,7 +71,7 @@ func (s *Showing) Show(raw []byte, result bool) {
 // maxValue is how many bytes a guest may take to describe a value.
 const maxValue = 32 << 20
 
-// End says how much of what the cell has shown there was no room for.
+// End counts the values of the cell that did not fit.
 func (s *Showing) End() {
 	if s.left > 0 {
 		s.p.Errorf("%d of the forms of what the cell shows are left out: there is room for %d of %d bytes each, %d together; write what is "+

@@ -1,4 +1,4 @@
-// Package hostiletest has programs that take what they can of a nano space: its time, its memory, its files and its output.
+// Package hostiletest has programs that take as much of a nano space as they can: time, memory, files and output.
 //
 // Tests have them stopped, and a benchmark says how soon that happens.
 package hostiletest
@@ -11,7 +11,7 @@ const (
 	ByOutput = "output_bytes"
 )
 
-// Script is a program that takes what it can.
+// Script is a program that takes as much as it can.
 type Script struct{ Name, Text, End string }
 
 // Shells are scripts of a shell in a space with the bounds of the conformance suite: 96 MiB of memory, 24 of disk, 16 of a file, 1 of

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// Cell is what a cell of a context has left.
+// Cell is the result of a cell of a context.
 type Cell struct {
 	Code  int         // 0 where it succeeded; what it failed of is on the standard error
 	State *wasm.Delta // of the interpreter behind it, for the next cell; nil where it was ended in the middle of what it did

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/scrypt"
 )
 
-// crypto is what the module crypto asks of the host.
+// crypto is the host's part of the module crypto.
 type crypto struct{ run *run }
 
 const (

@@ -20,7 +20,7 @@ type order struct {
 	Timeout float64  `json:"timeout"` // milliseconds; 0 means without limit
 }
 
-// endedWith is what stands in front of what a command printed.
+// endedWith stands in front of the output of a command.
 type endedWith struct {
 	Code     int  `json:"code"`
 	Signal   int  `json:"signal"`

@@ -17,10 +17,10 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// compression is what the module zlib asks of the host.
+// compression is the host's part of the module zlib.
 type compression struct{ run *run }
 
-// gasPerPacked and gasPerUnpacked are what compressing and unpacking a byte cost.
+// gasPerPacked and gasPerUnpacked are the costs of compressing and unpacking a byte.
 const (
 	gasPerPacked   = 60
 	gasPerUnpacked = 10
@@ -30,7 +30,7 @@ const (
 	denseQuality   = 10
 )
 
-// tables is the memory that a format takes beside what it is given.
+// tables is the memory that a format takes beside its input.
 var tables = map[string]int64{"br": 16 << 20, "zstd": mostWindow}
 
 // unpackStep is how many bytes are unpacked between two checks of the account.
@@ -174,7 +174,7 @@ func (e *ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// exhaustion is what a program sees where its memory has no room.
+// exhaustion is the error of a program whose memory is full.
 func exhaustion(err error) error {
 	if errors.Is(err, bound.ErrMemory) {
 		return &thrown{"ERR_MEMORY_ALLOCATION_FAILED", "there is no memory left"}

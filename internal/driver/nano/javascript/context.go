@@ -34,7 +34,7 @@ func (r *Runtime) runCell(p *program.Process, c *command) int {
 	return cell.Code
 }
 
-// text returns what a command is to run.
+// text returns the program text of a command.
 func text(p *program.Process, c *command) (string, error) {
 	h := p.Stdin
 	switch {

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// buffers is what the module buffer and TextDecoder ask of the host.
+// buffers is the host's part of the module buffer and of TextDecoder.
 type buffers struct{ run *run }
 
-// gasPerDecoded is what making text of a byte of an old encoding costs.
+// gasPerDecoded is the cost of decoding a byte of an old encoding.
 const gasPerDecoded = 10
 
 // encodingName returns the name that the web's standard gives the encoding of a label; empty for none.

@@ -131,5 +131,5 @@ func (fl filesystem) readFile(a *arguments) (any, error) {
 	return b, nil
 }
 
-// filesystem is what the module fs asks of the host.
+// filesystem is the host's part of the module fs.
 type filesystem struct{ run *run }

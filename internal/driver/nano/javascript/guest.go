@@ -90,7 +90,7 @@ func (g *guest) str(text string) (value, error) {
 	return value(v), errors.Join(err, g.must("wasm_free", at))
 }
 
-// text returns what a value is as a string, copied.
+// text returns a value as a copied string.
 func (g *guest) text(v value) (string, error) {
 	at, err := g.call("qjs_get_string_len", uint64(v), g.cell)
 	if err != nil {
@@ -114,7 +114,7 @@ func (g *guest) text(v value) (string, error) {
 	return text, g.must("qjs_free_cstring", at)
 }
 
-// number returns what a value is as a number.
+// number returns a value as a number.
 func (g *guest) number(v value) (float64, error) {
 	b, err := g.bytes(uint64(v), 8)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// callGas is what each call of the host costs beside what it moves.
+// callGas is the cost of each call of the host, without the moved bytes.
 const callGas = 200
 
 func floatBits(f float64) uint64 { return math.Float64bits(f) }
@@ -44,7 +44,7 @@ var errnoNames = map[vfs.Errno]string{
 	vfs.EAGAIN: "EAGAIN",
 }
 
-// define provides what the interpreter imports.
+// define provides the imports of the interpreter.
 func define(ctx context.Context, e *wasm.Engine) error {
 	const badf = 8
 	refuse := func(*run, []uint64) uint64 { return badf }
@@ -69,7 +69,7 @@ func define(ctx context.Context, e *wasm.Engine) error {
 			if err != nil {
 				panic(err)
 			}
-			binary.LittleEndian.PutUint64(b, uint64(r.account.Now(0).UnixNano()))
+			binary.LittleEndian.PutUint64(b, uint64(r.account.Now().UnixNano()))
 			return 0
 		}),
 		function("random_get", "ii", func(r *run, s []uint64) uint64 {
@@ -113,7 +113,7 @@ func types(params string) []byte {
 	return all
 }
 
-// whole clears the upper halves of numbers of 32 bits, which hold what was there before.
+// whole clears the upper halves of numbers of 32 bits, which hold old bits.
 func whole(params string, s []uint64) []uint64 {
 	for i := range params {
 		if params[i] == 'i' {
@@ -306,7 +306,7 @@ func (r *run) name(at uint64) string {
 	}
 }
 
-// normalize resolves what a module imports.
+// normalize resolves an import of a module.
 func (r *run) normalize(s []uint64) uint64 {
 	id, err := r.modules.resolve(r.name(s[0]), r.name(s[1]), true)
 	return r.handOver(id, err)

@@ -16,10 +16,10 @@ import (
 	"agentbox/internal/userland/posix"
 )
 
-// intl is what Intl and Date ask of the host: languages and time zones.
+// intl is the host's part of Intl and Date: languages and time zones.
 type intl struct{ run *run }
 
-// locales is what Intl knows of languages, as locales/generate.mjs wrote it: CLDR's data, of which a program reads what it asks for.
+// locales is Intl's data of languages from CLDR, written by locales/generate.mjs. A program reads only the parts that it needs.
 //
 //go:embed locales/*.json
 var locales embed.FS
@@ -30,7 +30,7 @@ const (
 	gasPerCollator = 500 // for the tables that a comparison begins with
 )
 
-// locale returns what is known of a language.
+// locale returns the data of a language.
 func (it intl) locale(a *arguments) (any, error) {
 	name := a.text()
 	if a.err != nil {
@@ -46,7 +46,7 @@ func (it intl) locale(a *arguments) (any, error) {
 
 // collators are made when they are used first. One compares for one program at a time.
 type collators struct {
-	mu   sync.Mutex // guards made and what is in it
+	mu   sync.Mutex // guards made and its entries
 	made map[collation]*collate.Collator
 }
 
@@ -105,7 +105,7 @@ func (it intl) collate(a *arguments) (any, error) {
 	return it.run.runtime.orders.compare(k, x, y), nil
 }
 
-// zoneTable is what zones are called, by how many minutes they are ahead of UTC.
+// zoneTable holds names of zones, by their minutes ahead of UTC.
 type zoneTable struct {
 	Zones map[string]int      `json:"zones"`
 	Names [][]json.RawMessage `json:"names"`
@@ -225,7 +225,7 @@ func (it intl) located(name string) *time.Location {
 		return loc
 	}
 	it.run.p.Charge(posix.GasPerZone)
-	if name == "Local" { // that is what Go calls the zone of the host
+	if name == "Local" { // Go's name for the zone of the host
 		return nil
 	}
 	loc, err := time.LoadLocation(name)

@@ -1,8 +1,8 @@
 // Package javascript is the guest for JavaScript and TypeScript: QuickJS-ng in metered WebAssembly, with what programs expect of Node and
 // Bun.
 //
-// The interpreter begins once and loads the prelude; what it is then is an image, of which every run has a fresh copy. TypeScript loses
-// its types before the interpreter sees it. Files, time, chance and output are those of the program's process.
+// The interpreter begins once and loads the prelude. Then the engine saves its state as an image, and every execution has a fresh copy of
+// it. TypeScript loses its types before the interpreter sees it. Files, time, chance and output are those of the program's process.
 package javascript
 
 import (
@@ -39,7 +39,7 @@ const (
 //go:embed embedded
 var embedded embed.FS
 
-// prelude is what makes Node's world, in the order of the names.
+// prelude holds the scripts that build Node's environment, in the order of their names.
 //
 //go:embed prelude
 var prelude embed.FS
@@ -77,21 +77,8 @@ type Runtime struct {
 	zones   func() (zoneTable, error) // read when a program first asks for one
 }
 
-// New compiles the interpreter and makes the image with which every run begins.
-func New(ctx context.Context, o wasm.Options) (*Runtime, error) {
-	module, err := Module()
-	if err != nil {
-		return nil, err
-	}
-	prepared, err := wasm.Prepare(module)
-	if err != nil {
-		return nil, err
-	}
-	return Open(ctx, o, prepared, nil)
-}
-
-// Open is New with a module that was metered before, and with what MarshalBinary has returned, where that is not empty and belongs to
-// this build.
+// Open compiles the interpreter, whose module is metered already, and takes or makes the image with which every run begins. It takes kept,
+// which MarshalBinary returned, if that belongs to this build. Otherwise, or if kept is empty, it makes the image.
 func Open(ctx context.Context, o wasm.Options, prepared *wasm.Prepared, kept []byte) (_ *Runtime, err error) {
 	r := &Runtime{exports: map[string][]string{}, zones: sync.OnceValues(readZones)}
 	defer func() {
@@ -121,7 +108,7 @@ func Open(ctx context.Context, o wasm.Options, prepared *wasm.Prepared, kept []b
 	return r, err
 }
 
-// state is what is known of an image beside its memory.
+// state is the host's state of an image beside its memory.
 type state struct {
 	Cell    uint64
 	Known   map[string]value
@@ -203,10 +190,10 @@ func Key() (key [8]byte, err error) {
 // Hash identifies the interpreter with its prelude, and the version of the metering.
 func (r *Runtime) Hash() [32]byte { return r.image.Hash() }
 
-// Warm gets ready what the next run needs. It is called between runs, and makes no difference to what they do.
+// Warm prepares the next execution. Call it between executions. It does not change their results.
 func (r *Runtime) Warm(ctx context.Context) error { return r.image.Warm(ctx) }
 
-// Settle ends the runs of which Warm learns what the others need.
+// Settle ends the rehearsals, from which Warm learns the needs of later executions.
 func (r *Runtime) Settle() { r.image.Settle() }
 
 // Close frees the interpreter. No program runs any more.

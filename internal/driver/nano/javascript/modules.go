@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// modules finds the files that a program loads, and makes of each what the interpreter can run.
+// modules finds the files that a program loads, and turns each into text that the interpreter can run.
 type modules struct{ run *run }
 
 // format is how a file's text is meant.
@@ -35,7 +35,7 @@ type source struct {
 	format format
 }
 
-// gasPerByte is what reading and transforming a byte of a program costs.
+// gasPerByte is the cost of reading and transforming a byte of a program.
 const (
 	gasPerByte       = 1
 	transformPerByte = 60
@@ -210,10 +210,10 @@ func introduce(file, text string) string {
 
 var usesRequire = regexp.MustCompile(`(?:^|[^\w.$])require\s*[(.]`)
 
-// cellConfig keeps what a cell imports and does not use: a later one may.
+// cellConfig keeps the unused imports of a cell, which a later cell may use.
 const cellConfig = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
 
-// lowered is what the interpreter has not, or has though esbuild thinks otherwise.
+// lowered corrects esbuild's table of features: the interpreter lacks some, and has some that esbuild thinks it lacks.
 var lowered = map[string]bool{"using": false, "decorators": false, "import-attributes": true}
 
 // plain is like lowered, and has templates become strings in one line.
@@ -367,7 +367,7 @@ func (ms modules) resolveMain(name string) (string, error) {
 	return "", &thrown{"MODULE_NOT_FOUND", fmt.Sprintf("Cannot find module '%s'", file)}
 }
 
-// resolve finds what a specifier means to a file.
+// resolve finds the module that a specifier of a file means.
 func (ms modules) resolve(from, specifier string, isImport bool) (string, error) {
 	name := strings.TrimPrefix(specifier, "node:")
 	if _, ok := ms.run.runtime.exports[name]; ok && (name != specifier || !strings.HasPrefix(specifier, ".")) {
@@ -444,7 +444,7 @@ func (ms modules) find(file string) (string, bool) {
 			return file + ext, true
 		}
 	}
-	// TypeScript names what the file will be called.
+	// TypeScript names the output file.
 	for _, pair := range [...][2]string{{".js", ".ts"}, {".js", ".tsx"}, {".mjs", ".mts"}, {".cjs", ".cts"}, {".jsx", ".tsx"}} {
 		if stem, ok := strings.CutSuffix(file, pair[0]); ok && ms.kind(stem+pair[1]) == vfs.Regular {
 			return stem + pair[1], true

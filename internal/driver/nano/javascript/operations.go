@@ -23,10 +23,10 @@ import (
 // early are the operations that the prelude may call while the image is made.
 var early = map[string]bool{}
 
-// operations are what the prelude asks of the host, by the name in its object __host.
+// operations are the host's functions for the prelude, by their names in its object __host.
 var operations = map[string]operation{
 	"exit":    func(_ *run, a *arguments) (any, error) { return nil, &wasm.Exit{Code: uint32(a.int()) & 0xff} },
-	"now":     func(r *run, _ *arguments) (any, error) { return float64(r.account.Now(0).UnixNano()) / 1e6, nil },
+	"now":     func(r *run, _ *arguments) (any, error) { return float64(r.account.Now().UnixNano()) / 1e6, nil },
 	"entropy": func(r *run, a *arguments) (any, error) { b := a.bytes(); return nil, r.fill(b, a.err) },
 	"lack":    func(r *run, a *arguments) (any, error) { r.modules.lack(a.text()); return nil, nil },
 	"write":   func(r *run, a *arguments) (any, error) { fd := a.int(); return r.print(fd, []byte(a.text()), a.err) },
@@ -111,7 +111,7 @@ var operations = map[string]operation{
 	"zoneText":   on(intl.zoneText),
 }
 
-// part is what a program calls of one module of Node.
+// part holds the host's functions of one module of Node.
 type part interface {
 	buffers | crypto | filesystem | intl | modules | compression
 }
@@ -153,7 +153,7 @@ func (r *run) print(fd int, text []byte, err error) (any, error) {
 	}
 	out := r.p.Out()
 	_, err = out.Write(text)
-	out.Flush() // as Node does: what was printed has arrived, whatever ends the program after that
+	out.Flush() // as in Node: earlier output has arrived before anything ends the program
 	return nil, err
 }
 

@@ -69,7 +69,7 @@ func (ms modules) inPackages(folder, specifier string, isImport bool) (string, b
 	}
 }
 
-// exported finds what a package exports under a path.
+// exported finds the file that a package exports under a path.
 func exported(exports json.RawMessage, inner string, isImport bool) (string, bool) {
 	var text string
 	if json.Unmarshal(exports, &text) == nil {

@@ -27,14 +27,14 @@ type run struct {
 	zone    *time.Location            // the zone that TZ names; nil until it is first needed
 	zones   map[string]*time.Location // that the program named
 	files   map[int]*vfs.Handle
-	maps    map[string]*sourceMap // of what was transformed, by file
+	maps    map[string]*sourceMap // of the transformed texts, by file
 	rejects []rejection
 	lacks   map[string]bool
 	given   source            // a program that was given as text, or the file that it begins with until it is evaluated
 	cell    bool              // the interpreter goes on after it
 	follows bool              // async functions are rewritten, so that AsyncLocalStorage follows them
 	awaited bool              // a file with async functions was loaded that was not rewritten
-	begun   bool              // a module was evaluated, and what it has begun has not run yet
+	begun   bool              // a module was evaluated, and its jobs have not run yet
 	showing *contexts.Showing // of a cell
 
 	// Functions that a program calls, by their module of Node.
@@ -70,7 +70,7 @@ func (r *Runtime) Run(p *program.Process) int {
 	if c.context != nil {
 		return r.runCell(p, c)
 	}
-	ctx := context.Background() // whoever stops an execution tells its account
+	ctx := context.Background() // an execution is stopped through its account
 	run := newRun(r, p.Account, p)
 	in, err := r.image.New(ctx, p.Account, run)
 	if err != nil {
@@ -359,7 +359,7 @@ func (r *run) loop(main value) (int, error) {
 
 // settle executes ticks and jobs until there are none, and ends the run where an error was left.
 func (r *run) settle(main value) (code int, over bool, err error) {
-	if r.begun { // what a module has begun goes before its ticks, as in Node
+	if r.begun { // the jobs of a module run before its ticks, as in Node
 		r.begun = false
 		if _, err := r.vm.drain(); err != nil {
 			return 0, false, err

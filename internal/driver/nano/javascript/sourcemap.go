@@ -10,10 +10,10 @@ import (
 type sourceMap struct {
 	again func() []byte // makes raw, if it is not nil
 	raw   []byte        // until it is read
-	lines [][]mapping   // by line of what was made
+	lines [][]mapping   // by line of the result
 }
 
-// mapping is a place in what was made and the one that it came from. Lines and columns begin with 0.
+// mapping is a place in the result and its place in the source. Lines and columns begin with 0.
 type mapping struct{ column, line, original int }
 
 // parse reads the map of a text that was made from one other, once.

@@ -16,7 +16,7 @@ func (w *rewriter) declarations(r *reader) (groups []byte, n int, declared uint3
 	return r.since(off), n, declared
 }
 
-// decode reads the instructions of a function and checks every index, so that none reaches what the pass adds.
+// decode reads the instructions of a function and checks every index, so that none reaches the parts that the pass adds.
 // It is long because it is one switch over the opcodes.
 //
 //nolint:cyclop // one case for each shape of an instruction

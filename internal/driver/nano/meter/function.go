@@ -25,7 +25,7 @@ type rewriter struct {
 	body []byte // the function's body, and where its instructions end
 	end  uint32
 
-	out       []byte // what is finished
+	out       []byte // the finished code
 	block     []byte // the basic block at hand, whose charge comes in front of it
 	cost      int64  // of the basic block
 	way       int64  // the most gas taken on any way since the last look, without the basic block
@@ -167,7 +167,7 @@ func (w *rewriter) step(i int) {
 	}
 }
 
-// charge adds to what the basic block costs. One that would be too long becomes two, with a look between them.
+// charge adds to the cost of the basic block. A block that would be too long becomes two, with a look between them.
 func (w *rewriter) charge(cost int64) {
 	if w.cost > 0 && w.cost+cost+leaf*w.small > stretch {
 		w.flush()
@@ -220,7 +220,7 @@ func (w *rewriter) otherwise(raw []byte) {
 	w.way, w.dead = e.inherit, e.barren
 }
 
-// reachedHere notes that the end of an enclosure is reached by what came last.
+// reachedHere notes that the last instruction reaches the end of an enclosure.
 func (w *rewriter) reachedHere(e *enclosure) {
 	if !w.dead {
 		e.reached = true
@@ -238,7 +238,7 @@ func (w *rewriter) close(raw []byte) {
 		w.flush()
 		if w.calls {
 			w.out = append(w.out, opEnd)
-			w.out = w.giveBack(w.out)
+			w.out = w.releaseStack(w.out)
 		}
 		w.out = append(w.out, opEnd)
 	case e.op == opLoop, e.op == opBlock && !e.reached:
@@ -298,7 +298,7 @@ func (w *rewriter) tailCall(in instruction, raw []byte) {
 	t := w.p.types[index]
 	inRegisters := fits(t.params) && fits(t.results)
 	if inRegisters {
-		w.block = w.giveBack(w.block)
+		w.block = w.releaseStack(w.block)
 	}
 	switch {
 	case inRegisters && direct:
@@ -382,8 +382,8 @@ func (w *rewriter) keep(b []byte, global uint32, kind int) []byte {
 	return appendU32(append(b, opGlobalSet), global)
 }
 
-// giveBack gives back the stack that the function took.
-func (w *rewriter) giveBack(b []byte) []byte {
+// releaseStack releases the stack that the function took.
+func (w *rewriter) releaseStack(b []byte) []byte {
 	b = appendU32(append(b, opGlobalGet), w.p.depth())
 	b = appendSigned(append(b, opI64Const), w.units)
 	b = append(b, opI64Add)

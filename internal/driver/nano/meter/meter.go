@@ -1,4 +1,4 @@
-// Package meter rewrites WebAssembly so that the code itself counts what it uses, in gas and in the depth of its calls.
+// Package meter rewrites WebAssembly so that the code itself counts its gas and the depth of its calls.
 //
 // A metered module has the same cost and results on every engine and every machine: bulk operations are charged by their length,
 // the limit of the depth is its own, and each NaN has one form.
@@ -19,7 +19,7 @@ const (
 	// Yield is called when the gas or the depth is below zero. The host either tops up the gas or unwinds; below zero, the depth is never
 	// topped up.
 	Yield = "yield"
-	// Gas is the exported i64 global from which what is executed is subtracted. It begins with 0: the first look calls Yield.
+	// Gas is the exported i64 global from which the code subtracts its cost. It begins with 0: the first look calls Yield.
 	Gas = "meter.gas"
 	// Depth is the exported i64 global that says how many units of stack are left. A call takes its function's units and gives them back on
 	// return, whichever way it returns; a trap gives nothing back, so the host sets it before each call. It begins with 0.
@@ -34,7 +34,7 @@ const (
 // Limits of a module. The numbers are those of the browsers' engines or below, and above what CPython and Go's compiler need.
 const (
 	MaxModule     = 48 << 20  // bytes of a module
-	MaxOutput     = 128 << 20 // bytes of what comes out
+	MaxOutput     = 128 << 20 // bytes of the result
 	MaxFunction   = 4 << 20   // bytes of a function's body
 	MaxNesting    = 4096      // blocks around an instruction, the function's own among them
 	MaxBlocks     = 10_000    // blocks of a function: what an engine takes to compile one grows faster than their number
@@ -60,7 +60,7 @@ const (
 	leaf = 32
 	// tail is the most that a function takes between its last look at the gas and its return.
 	tail = 512
-	// PageGas is what a page of memory.grow costs: what filling it would.
+	// PageGas is the cost of a page of memory.grow: the cost of filling it.
 	PageGas = 8192
 	// pageShift is its logarithm.
 	pageShift = 13
@@ -76,8 +76,8 @@ const (
 
 // Options say how a module is rewritten. The zero value only meters it.
 type Options struct {
-	// Detach leaves out what happens when a module is instantiated and would have to happen anew in each copy of a running one: its active
-	// data segments (returned as Module.Data), its start function (exported as Start). Its mutable globals are exported (Module.Globals).
+	// Detach leaves out the effects of instantiation, so that copies of a running module do not repeat them: the active data segments are in
+	// Module.Data, and the start function is exported as Start. Module.Globals lists the mutable globals, which are exported.
 	Detach bool
 	// MaxFunction and MaxBlocks are lower bounds than the constants of their names, for modules that are compiled while somebody waits; 0
 	// for those.

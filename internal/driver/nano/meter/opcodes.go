@@ -1,6 +1,6 @@
 package meter
 
-// immediate is what follows an opcode.
+// immediate is the operand that follows an opcode.
 type immediate uint8
 
 const (
@@ -45,7 +45,7 @@ const (
 	float64x2Result
 )
 
-// operation is what the pass knows of an instruction.
+// operation is the pass's knowledge of an instruction.
 type operation struct {
 	imm   immediate
 	cost  uint8
@@ -125,7 +125,7 @@ const (
 	opV128Bitselect = prefixVector + 0x52
 )
 
-// instructions is what the pass knows of each, by its code.
+// instructions holds each operation by its code.
 type instructions [prefixVector + 256]operation
 
 // newInstructions returns the table of instructions.

@@ -126,7 +126,7 @@ func (r *reader) name() string {
 	return string(b)
 }
 
-// since returns what was read from a place on.
+// since returns the bytes that were read from a place on.
 func (r *reader) since(off int) []byte {
 	if r.err != nil {
 		return nil

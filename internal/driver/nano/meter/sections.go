@@ -40,7 +40,7 @@ type globalType struct {
 	mutable bool
 }
 
-// pass is the work on one module: what it declares, and what comes out.
+// pass is the work on one module: its declarations, and the result.
 type pass struct {
 	r          *reader
 	o          Options
@@ -117,7 +117,7 @@ func (p *pass) parse() {
 	}
 }
 
-// order says in which order sections come: that which counts the data segments stands before the code.
+// order is the order of sections: the section that counts the data segments stands before the code.
 func order(id byte) int {
 	switch id {
 	case sectionDataCount:

@@ -15,9 +15,9 @@ type CellError struct {
 	Message string `json:"message"`
 }
 
-// Cell is what came of running a piece of code in a context.
+// Cell is the result of a piece of code in a context.
 type Cell struct {
-	Code  int        // 0, or what the cell exited with
+	Code  int        // the exit code of the cell
 	Crash string     // why the interpreter died; the context is then as it was before
 	Left  bool       // it has ended the interpreter, as os._exit does; the context is then as it was before
 	Error *CellError // nil if the cell came to its end

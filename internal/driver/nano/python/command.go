@@ -17,7 +17,7 @@ const (
 	kindCell    kind = "cell"
 )
 
-// Version is what `python3 -V` prints behind its name.
+// Version is the version that `python3 -V` prints.
 const Version = "3.13.5"
 
 const usage = "usage: python3 [option] ... [-c cmd | -m mod | file | -] [arg] ...\n"

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// request is what the guest asks of the host beside WASI: the modes of files, and the commands that a program starts.
+// request is a request of the guest to the host beside WASI: about modes of files, and commands that a program starts.
 type request struct {
 	Op      string   `json:"op"`
 	Args    []string `json:"args"` // of a command, or a path
@@ -112,7 +112,7 @@ func take(in *wasm.Instance, stack []uint64) {
 	s.answer = nil
 }
 
-// command is what a request wants started.
+// command is the command that a request starts.
 func (r *request) command() program.Subprocess {
 	c := program.Subprocess{Args: r.Args, Env: r.Env, Cwd: r.Cwd, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr}
 	if r.Timeout != nil { // a time of nothing is over at once

@@ -26,8 +26,9 @@ import (
 // LibraryPath is where every file system in which Python runs has Runtime.Library.
 const LibraryPath = "/usr/lib/python313.zip"
 
-// Depth is the stack that the engine has to give its calls, in units of the metering: with less, a program that recurses through C, as
-// json and sorted do, would be ended as a crash before CPython raises RecursionError. With so much, wazero's own bound is not reached.
+// Depth is the stack that the engine has to give its calls, in units of the metering. With less, the engine would end a program that
+// recurses through C, as json and sorted do, as a crash before CPython raises RecursionError. With this value, calls do not reach wazero's
+// own limit.
 const Depth = 1 << 20
 
 // Gas costs of starting, and bounds of what the guest reports.
@@ -45,8 +46,9 @@ type Guest struct {
 	image *wasm.Image
 }
 
-// New compiles the interpreter and makes its image, or takes the image that Encode has returned where encoded is not empty and of this
-// build. It defines what the interpreter imports beside WASI, so it is called once for an engine; WASI is defined there with WASI.
+// New compiles the interpreter and makes its image. If encoded, which Encode returned, is not empty and of this build, New takes the image
+// from it. Call New once for an engine: it defines the imports of the interpreter besides WASI; WASI is defined there with the function
+// WASI.
 func New(ctx context.Context, e *wasm.Engine, r *Runtime, encoded []byte) (*Guest, error) {
 	call := wasm.Function{Name: "call", Params: []byte{wasm.I32, wasm.I32}, Results: []byte{wasm.I32}, Call: ask}
 	take := wasm.Function{Name: "take", Params: []byte{wasm.I32}, Call: take}
@@ -82,10 +84,10 @@ func (g *Guest) Encode() ([]byte, error) { return g.image.Encode() }
 // Hash identifies the image on which the states of contexts stand.
 func (g *Guest) Hash() [32]byte { return g.image.Hash() }
 
-// Warm gets ready what the next execution needs. It is called between executions, and makes no difference to what they do.
+// Warm prepares the next execution. Call it between executions. It does not change their results.
 func (g *Guest) Warm(ctx context.Context) error { return g.image.Warm(ctx) }
 
-// Settle ends the runs of which Warm learns what the others need.
+// Settle ends the rehearsals, from which Warm learns the needs of later executions.
 func (g *Guest) Settle() { g.image.Settle() }
 
 // Close frees the image and the code.
@@ -130,7 +132,7 @@ func build(ctx context.Context, code *wasm.Code, library []byte) (*wasm.Image, e
 	return image, nil
 }
 
-// state is what the functions that the guest imports work on.
+// state is the state of an instance for the functions that the guest imports.
 type state struct {
 	wasi    *wasi.Program
 	process *program.Process  // nil while the image is made
@@ -141,13 +143,13 @@ type state struct {
 	showing *contexts.Showing // of a cell
 }
 
-// WASI returns what the functions of WASI work on.
+// WASI returns the state for the functions of WASI.
 func (s *state) WASI() *wasi.Program { return s.wasi }
 
 // WASI finds what the functions of WASI work on in the state of an instance, of this guest or another whose state has a method WASI.
 func WASI(instance any) *wasi.Program { return instance.(interface{ WASI() *wasi.Program }).WASI() }
 
-// begin opens what every instance has open, in the same order: the image knows it by its numbers.
+// begin opens the descriptors of every instance in the same order, because the image knows them by their numbers.
 func begin(fs *vfs.FS, p *program.Process, stdio [3]*vfs.Handle) (*state, error) {
 	c := wasi.Config{Args: []string{"python3"}, Stdio: stdio, Preopens: []wasi.Preopen{{Name: "/", Dir: fs.Root()}}}
 	if p != nil {
@@ -182,13 +184,13 @@ type outcome struct {
 	report report
 }
 
-// report is what the boot script says at the end.
+// report is the last message of the boot script.
 type report struct {
 	Lacks []Lack     `json:"lacks"`
 	Error *CellError `json:"error"`
 }
 
-// Lack is something that a program has asked for and that a nano space does not have.
+// Lack is something that a program has requested and that a nano space does not have.
 type Lack struct {
 	Kind string `json:"kind"` // module, thread, process, network or signal
 	Name string `json:"name"`
@@ -196,7 +198,7 @@ type Lack struct {
 
 // execute runs a command in a fresh instance of an image. after, if it is not nil, sees the instance when it has ended and was not stopped.
 func (g *Guest) execute(p *program.Process, image *wasm.Image, c *command, after func(in *wasm.Instance) error) (o outcome, err error) {
-	ctx := context.Background() // the account stops what runs
+	ctx := context.Background() // the account stops a running program
 	p.Charge(gasToStart)
 	var stdio [3]*vfs.Handle
 	for i := range stdio {
@@ -255,7 +257,7 @@ func (g *Guest) execute(p *program.Process, image *wasm.Image, c *command, after
 	return o, nil
 }
 
-// said reads what the boot script has reported.
+// said decodes the report of the boot script.
 func said(ctx context.Context, in *wasm.Instance, p *program.Process) (r report, err error) {
 	result, err := in.Call(ctx, "nano_report")
 	if err != nil {

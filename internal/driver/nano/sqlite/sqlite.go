@@ -38,7 +38,7 @@ func (g *Guest) Hash() [32]byte { return g.code.Hash() }
 // Close releases the compiled code.
 func (g *Guest) Close(ctx context.Context) error { return g.code.Close(ctx) }
 
-// Programs returns what the guest adds to the commands of a space.
+// Programs returns the commands that the guest adds to a space.
 func (g *Guest) Programs() program.Table { return program.Table{"sqlite3": program.Func(g.run)} }
 
 // state is that of an instance.

@@ -19,7 +19,7 @@ const (
 	flagsAll     = 31
 )
 
-// filetype is what kind of file WASI calls something.
+// filetype is WASI's word for a kind of file.
 func filetype(k vfs.Kind) byte {
 	switch k {
 	case vfs.Device:
@@ -377,7 +377,7 @@ func (c *call) fdSeek() errno {
 	return c.put64(c.i(3), uint64(at))
 }
 
-// unseekable is what POSIX says of a stream.
+// unseekable is POSIX's error for seeking in a stream.
 func (c *call) unseekable(d *descriptor, e errno) errno {
 	if d != nil && e == badf && d.handle.Node() == nil {
 		return spipe

@@ -51,7 +51,7 @@ const (
 	threadTime
 )
 
-// resolution is that of every clock, in nanoseconds: one unit of gas.
+// resolution is the resolution of every clock in nanoseconds: one unit of gas.
 const resolution = 1
 
 func (c *call) clockResGet() errno {
@@ -94,7 +94,7 @@ func (c *call) schedYield() errno {
 
 func (c *call) procExit() errno { panic(&wasm.Exit{Code: c.i(0)}) }
 
-// procRaise does what a signal does that nobody handles: most end the program.
+// procRaise does the default action of a signal: most end the program.
 func (c *call) procRaise() errno {
 	const (
 		none   = 0
@@ -118,7 +118,7 @@ func (c *call) procRaise() errno {
 	}
 }
 
-// sockAny refuses what is done with sockets: there are none.
+// sockAny refuses every function of sockets: there are none.
 func (c *call) sockAny() errno {
 	if _, e := c.fd(c.i(0), 0); e != success {
 		return e
@@ -157,7 +157,7 @@ type subscription struct {
 	fd       *descriptor
 }
 
-// pollOneoff waits for the first of some things. A clock makes nobody wait in truth: where every fiber waits, the virtual clock is moved.
+// pollOneoff waits for the first of several events. A clock never makes the host wait: if every fiber waits, the virtual clock moves on.
 func (c *call) pollOneoff() errno {
 	n := c.i(2)
 	if n == 0 || n > maxSubscription {
@@ -236,7 +236,7 @@ func (c *call) subscription(b []byte) (subscription, errno) {
 	return s, success
 }
 
-// events writes what has happened.
+// events writes the events that have happened.
 func (c *call) events(subs []subscription) (count uint32, e errno) {
 	now := c.fs.Now()
 	for _, s := range subs {

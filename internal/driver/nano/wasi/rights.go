@@ -72,7 +72,7 @@ type descriptor struct {
 	preopened  bool
 	name       string // of one that is preopened
 	entries    []vfs.Entry
-	listed     bool // entries is what fd_readdir found at its beginning
+	listed     bool // entries is the list that fd_readdir read at its beginning
 }
 
 func (d *descriptor) kind() vfs.Kind { return d.handle.Kind() }

@@ -31,7 +31,7 @@ const (
 	maxSubscription = 4096
 )
 
-// Config says what a program begins with.
+// Config is the environment in which a program begins.
 type Config struct {
 	Args     []string
 	Env      []string // as in NAME=value
@@ -52,7 +52,7 @@ type Preopen struct {
 	ReadOnly bool // nothing may be written or changed
 }
 
-// Program is the state of one running module. Make it with New. It is used by one fiber at a time.
+// Program is the state of one running module. Make it with New. One fiber at a time uses it.
 type Program struct {
 	fs  *vfs.FS
 	arg []string
@@ -69,17 +69,16 @@ type Program struct {
 // chosen stands in a mode that was said, 0 too.
 const chosen = 1 << 31
 
-// SetUmask takes bits of the modes of what the program makes from then on away from everybody.
+// SetUmask sets the mode bits that later files and folders of the program do not get.
 func (p *Program) SetUmask(mask uint32) { p.umask = mask & 0o777 }
 
-// SetCreates says the mode of what the next call makes that opens a file or makes a folder: WASI has no word for it. The umask is taken
-// off.
+// SetCreates sets the mode of the file or folder that the next call creates, less the umask: calls of WASI carry no mode.
 func (p *Program) SetCreates(mode uint32) { p.creates = mode&0o777 | chosen }
 
 // ForgetCreates forgets what SetCreates has said, where there was no such call.
 func (p *Program) ForgetCreates() { p.creates = 0 }
 
-// made returns the mode of what is made now, where nobody said another one.
+// made returns the mode of new files if the caller sets none.
 func (p *Program) made(mode uint32) uint32 {
 	if p.creates&chosen != 0 {
 		mode = p.creates &^ chosen
@@ -142,7 +141,7 @@ func (p *Program) Check() {
 	}
 }
 
-// Close closes what the program has left open.
+// Close closes the descriptors that the program left open.
 func (p *Program) Close() {
 	for i, d := range p.fds {
 		if d != nil {
@@ -152,7 +151,7 @@ func (p *Program) Close() {
 	}
 }
 
-// Handle returns what a descriptor has open, nil for nothing. It stays the program's.
+// Handle returns the open file of a descriptor, or nil. The program keeps it open.
 func (p *Program) Handle(fd int) *vfs.Handle {
 	if fd < 0 || fd >= len(p.fds) || p.fds[fd] == nil {
 		return nil

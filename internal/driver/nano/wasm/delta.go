@@ -16,7 +16,7 @@ type Delta struct {
 	Pieces  []Piece // of the memory, by their offsets
 }
 
-// grain is what is saved at least of a memory: a line of most caches.
+// grain is the smallest saved part of a memory: a line of most caches.
 const grain = 64
 
 // Piece is a part of the memory, a multiple of 64 bytes at such an offset.

@@ -23,7 +23,7 @@ type Options struct {
 	Interpreter bool
 	// MemoryPages bounds every memory, in pages of 64 KiB; 4,096 (256 MiB) if 0. So much address space is reserved for each instance.
 	MemoryPages uint32
-	// Slice is how much gas is taken from the account at once, and so how far apart the looks at a stop are; 1,000,000 if 0, about a
+	// Slice is how much gas is taken from the account at once, and so the distance between two checks for a stop; 1,000,000 if 0, about a
 	// millisecond.
 	Slice int64
 	// Foreign says that modules are compiled while an execution waits that brings them: their functions are bounded to what takes some
@@ -40,7 +40,7 @@ const (
 	ForeignBlocks   = 4096
 )
 
-// Engine compiles and runs modules. It may be used by many goroutines; what it makes is for one at a time.
+// Engine compiles and runs modules. Many goroutines may use it, but only one at a time may use a thing that it made.
 type Engine struct {
 	o       Options
 	runtime wazero.Runtime
@@ -125,7 +125,7 @@ type Function struct {
 	call func(in *Instance, ctx context.Context) // for what lies below the account
 }
 
-// Define makes functions that modules import from a module of that name. It is called once for each name, before instances are made.
+// Define makes functions that modules import from a module of that name. Call it once for each name, before making instances.
 func (e *Engine) Define(ctx context.Context, module string, functions ...Function) error {
 	builder := e.runtime.NewHostModuleBuilder(module)
 	for _, f := range functions {
@@ -200,7 +200,7 @@ func (c *Code) Exports(name string) (params, results []api.ValueType, ok bool) {
 	return f.ParamTypes(), f.ResultTypes(), true
 }
 
-// Close frees what was compiled.
+// Close frees the compiled code.
 func (c *Code) Close(ctx context.Context) error {
 	return errors.Join(c.initial.Close(), c.compiled.Close(ctx))
 }

@@ -25,8 +25,8 @@ type Image struct {
 	under *Image // the image on which it stands, nil if it stands by itself
 	delta Delta  // what is different in it
 
-	mu      sync.Mutex // guards what follows, of an image that stands by itself
-	warm    bool       // what its instances leave is kept for the next
+	mu      sync.Mutex // guards the fields below, of an image that stands by itself
+	warm    bool       // the memory of old instances is kept for the next ones
 	settled bool       // it is not learned any more which pages they write
 	spare   *body      // nil for none
 	hot     []bool     // the pages that the first of them have written, as the others will

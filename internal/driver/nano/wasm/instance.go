@@ -12,9 +12,9 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// Instance is a running module with a memory of its own. It is used by one goroutine at a time, and closed.
+// Instance is a running module with a memory of its own. One goroutine at a time uses it. The caller closes it.
 type Instance struct {
-	// State is what the functions that it imports need. The engine does not look at it.
+	// State is the state of the imported functions. The engine does not look at it.
 	State any
 	// Watch, if it is not nil, is called each time that the guest has used a slice of gas. It ends the guest as a host function does, by a
 	// panic.
@@ -204,7 +204,7 @@ func (in *Instance) enter(ctx context.Context, f api.Function, stack []uint64) e
 	in.running++
 	in.drawGas()
 	err := f.CallWithStack(&callContext{Context: ctx, in: in}, stack)
-	in.giveBack()
+	in.returnGas()
 	in.running--
 	in.depth.Set(depth)
 	if err == nil {
@@ -236,8 +236,8 @@ func (in *Instance) drawGas() {
 	in.gas.Set(uint64(got))
 }
 
-// giveBack gives the account what is left of the guest's gas.
-func (in *Instance) giveBack() {
+// returnGas gives the account the remaining gas of the guest.
+func (in *Instance) returnGas() {
 	in.account.Return(int64(in.gas.Get()))
 	in.gas.Set(0)
 }
@@ -269,13 +269,13 @@ func (in *Instance) yield(ctx context.Context) {
 // host calls a function of the host: with all gas on the account, and with what it throws kept from the engine, which would make a text
 // of it.
 func (in *Instance) host(call func(*Instance, []uint64), stack []uint64) {
-	in.giveBack()
+	in.returnGas()
 	defer in.caught()
 	call(in, stack)
 	in.drawGas()
 }
 
-// caught keeps what a host function throws. A defect of Go's own goes on, so that its trace is not lost.
+// caught keeps the value that a host function throws. A defect of Go's own goes on, so that its trace is not lost.
 func (in *Instance) caught() {
 	r := recover()
 	if r == nil {

@@ -8,7 +8,7 @@ import (
 
 const (
 	pageSize  = 1 << 16 // of WebAssembly
-	pieceSize = 1 << 12 // of what is saved and compared: a page of most machines
+	pieceSize = 1 << 12 // saved and compared at once: a page of most machines
 )
 
 // linear is the memory of an instance. It counts on the account, and is freed by its instance also where the engine forgets it.

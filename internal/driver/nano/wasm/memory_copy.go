@@ -41,7 +41,7 @@ func (m *mapping) resize(image *Image, size, most uint64) []byte {
 	return m.memory
 }
 
-// reset makes a memory that has not grown what the image is. It reports whether it could.
+// reset returns a memory that has not grown to the image. It reports whether it could.
 func (m *mapping) reset(image *Image, _ marks) bool {
 	if !m.filled || uint64(len(m.memory)) != image.size {
 		return false

@@ -134,7 +134,7 @@ func (m *mapping) open(image *Image, most uint64) bool {
 	return true
 }
 
-// reset makes a memory that has not grown what the image is. It reports whether it could. Pages that are hot keep their place and are
+// reset returns a memory that has not grown to the image. It reports whether it could. Pages that are hot keep their place and are
 // written over, so that the next execution does not wait for them one by one; the others that were written are dropped, and with them
 // what they held.
 func (m *mapping) reset(image *Image, k marks) bool {

@@ -94,8 +94,7 @@ func (im *Image) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Settle ends the time in which it is learned which pages instances write: those before were rehearsals, and what the later ones do
-// decides nothing.
+// Settle ends the rehearsals, in which the image learns which pages instances write. Later instances teach it nothing.
 func (im *Image) Settle() {
 	im.mu.Lock()
 	defer im.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	Unreachable   Kind = "unreachable"    // it executed unreachable, as abort does
 	OutOfBounds   Kind = "out_of_bounds"  // of its memory
 	Integer       Kind = "integer"        // a division by zero, an overflow, a float that is not an integer
-	Indirect      Kind = "indirect_call"  // of what is not a function, or one of another type; and beyond the end of a table
+	Indirect      Kind = "indirect_call"  // a call of no function, of one of another type, or beyond the end of a table
 	StackOverflow Kind = "stack_overflow" // its calls are too deep
 )
 

@@ -35,7 +35,7 @@ func (f *Folder) Apply(changes []vfs.Change, staging string, owner *Owner) error
 	return s.Apply(changes)
 }
 
-// Stage is where lies what is on its way into a folder. It has to be applied or closed.
+// Stage holds entries that are on their way into a folder. The caller applies or closes it.
 type Stage struct{ a *applier }
 
 // Stage makes room in staging, as Apply does, for content that comes before it is known what else changes.
@@ -62,7 +62,7 @@ func (s *Stage) Hold(content io.Reader) (held string, err error) {
 	return held, err
 }
 
-// Close removes the stage and what it holds.
+// Close removes the stage and its content.
 func (s *Stage) Close() error { return s.a.close() }
 
 // Apply makes the changes, as Folder.Apply does, and closes the stage.
@@ -103,7 +103,7 @@ func verb(op vfs.Op) string {
 type applier struct {
 	folder *Folder
 	owner  *Owner
-	place  location // of what is on its way; its name is empty
+	place  location // the folder of files in transit; its name is empty
 	base   *os.Root // where the place itself lies
 	slots  map[int]string
 	names  map[uint64][]string // of files that keep their other names
@@ -118,7 +118,7 @@ type location struct {
 	name string
 }
 
-// stage makes a folder for what is on its way.
+// stage makes a folder for files in transit.
 func (a *applier) stage(staging string) error {
 	a.base = a.folder.root
 	if staging != "" && canMoveBetween {
@@ -152,7 +152,7 @@ func (a *applier) stage(staging string) error {
 	return fmt.Errorf("%s and the like are there already: remove them", stageName(0))
 }
 
-// maxStages is how many names are tried for the folder of what is on its way.
+// maxStages is how many names stage tries.
 const maxStages = 48
 
 // stageName is the name that is tried after so many: code that takes names beforehand cannot make many be tried.
@@ -160,7 +160,7 @@ func stageName(tried int) string {
 	return ".agentbox-apply-" + strconv.FormatUint(1<<tried-1, 10)
 }
 
-// close puts back what was taken and has found no place, and removes the stage.
+// close puts back the taken entries that have no new place, and removes the stage.
 func (a *applier) close() error {
 	var failed []error
 	for _, slot := range slices.Sorted(maps.Keys(a.slots)) {
@@ -271,7 +271,7 @@ func (a *applier) mkdir(r *os.Root, name string, mode fs.FileMode) error {
 	if err := a.own(r, name); err != nil {
 		return err
 	}
-	return r.Chmod(name, mode) // whatever the umask is
+	return r.Chmod(name, mode) // under any umask
 }
 
 // write makes a file where nobody sees it and moves it to its name, or to all the names that it has in the folder.
@@ -329,7 +329,7 @@ func (a *applier) fill(name string, c vfs.Change) (err error) {
 		}
 		length += int64(len(p))
 	}
-	if c.Held != "" || c.Size > length { // what the content lacks is zero
+	if c.Held != "" || c.Size > length { // the missing part of the content is zero
 		if err := file.Truncate(c.Size); err != nil {
 			return err
 		}
@@ -372,7 +372,7 @@ func (a *applier) search(dir string) error {
 			path = dir + "/" + x.Name
 		}
 		switch {
-		case dir == "." && x.Name == a.place.path && a.base == a.folder.root: // what is on its way
+		case dir == "." && x.Name == a.place.path && a.base == a.folder.root: // the stage
 		case x.Kind == vfs.Directory:
 			if err := a.search(path); err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 
 const (
 	nonblock       = 0
-	canMoveBetween = false // what is on its way lies in the folder itself
+	canMoveBetween = false // the stage lies in the folder itself
 	hasOwners      = false
 )
 

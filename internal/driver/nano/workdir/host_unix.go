@@ -36,7 +36,7 @@ func rename(_ *os.Root, from, to location) error {
 	return both(from, to, func(a, b int) error { return unix.Renameat(a, from.name, b, to.name) })
 }
 
-// link gives what a name means, and be it a link, another one.
+// link gives an entry another name. It does not follow a link.
 func link(_ *os.Root, from, to location) error {
 	return both(from, to, func(a, b int) error { return unix.Linkat(a, from.name, b, to.name, 0) })
 }

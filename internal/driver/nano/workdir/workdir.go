@@ -61,7 +61,7 @@ func (f *Folder) Close() error {
 	return f.root.Close()
 }
 
-// forget closes what is open for the sake of speed.
+// forget closes the folders that are open for the sake of speed.
 func (f *Folder) forget() {
 	if f.dir != nil && f.dir != f.root {
 		_ = f.dir.Close()
@@ -78,7 +78,7 @@ func (f *Folder) Room() (bytes, files int64, err error) { return f.bytes, f.file
 // List returns the entries of a folder and follows no link. It leaves out entries that disappear meanwhile.
 func (f *Folder) List(dir string) ([]vfs.Found, error) { return f.list(dir, 1024, f.names) }
 
-// Few returns what is in the folder itself, if that are no more than most entries.
+// Few returns the entries of the folder itself, if there are no more than most.
 func (f *Folder) Few(most int) (found []vfs.Found, ok bool) {
 	found, err := f.list(".", most+1, most)
 	return found, err == nil
@@ -136,7 +136,7 @@ func (f *Folder) found(r *os.Root, name string) (vfs.Found, error) {
 		if x.Target, err = r.Readlink(name); err != nil {
 			return vfs.Found{}, err
 		}
-	case device(info) != f.device: // something is mounted there: what it holds is not the folder's
+	case device(info) != f.device: // something is mounted there: its entries are not the folder's
 	case info.IsDir():
 		x.Kind = vfs.Directory
 	case info.Mode().IsRegular():
@@ -274,7 +274,7 @@ func valid(name string) bool {
 		(filepath.Separator == '/' || filepath.IsLocal(name) && !strings.ContainsAny(name, `\:`))
 }
 
-// errno is what an error of the host is in the terms of the virtual file system.
+// errno translates an error of the host for the virtual file system.
 func errno(err error) error {
 	if e, ok := errors.AsType[vfs.Errno](err); ok {
 		return e

@@ -4,7 +4,7 @@ package worker
 
 import "os/exec"
 
-// Confinement is what a worker's process may use of the host.
+// Confinement bounds the use of the host by a worker's process.
 type Confinement struct {
 	DataBytes uint64 // of private writable memory
 }

@@ -42,7 +42,7 @@ func decodeDisplay(b []byte) (d space.Display, length int, err error) {
 // maxNumber is the largest number of anything in a display.
 const maxNumber = 1<<31 - 1
 
-// display tells what was shown.
+// display sends the shown values.
 func (s *server) display(d space.Display) error {
 	if err := s.send(frameDisplay, encodeDisplay(d), false); err != nil {
 		return err

@@ -14,7 +14,7 @@ type lateness struct {
 
 	done chan struct{} // closed when the execution has ended
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	stopped   bool
 	wall, cpu time.Duration // since the execution began, when it was stopped
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeBytes is what a pipe to a worker holds: a file of some megabytes, in frames of a quarter of one, goes through the system's 64 KiB
+// pipeBytes is the size of a pipe to a worker: a file of some megabytes, in frames of a quarter of one, goes through the system's 64 KiB
 // in forty turns of both sides.
 const pipeBytes = 1 << 20
 

@@ -2,5 +2,5 @@
 
 package worker
 
-// widen does nothing: the system decides what a pipe holds.
+// widen does nothing: the system decides the size of a pipe.
 func widen(any) {}

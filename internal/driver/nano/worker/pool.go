@@ -25,13 +25,13 @@ import (
 const (
 	startTime = 60 * time.Second       // until it says that it is ready: it compiles the interpreters, where they are not in the cache
 	stubborn  = 250 * time.Millisecond // after a request to stop, to end its current step
-	telling   = 30 * time.Second       // for telling what was changed, once it has begun to
+	telling   = 30 * time.Second       // for sending the changes, once it has begun to
 )
 
-// Memory of the daemon for the changes of one execution, besides twice what the execution may hold itself.
+// Memory of the daemon for the changes of one execution, besides twice the execution's own memory.
 const (
 	maxNames    = 64 << 20 // bytes
-	changeBytes = 128      // of each, whatever it says
+	changeBytes = 128      // of each, for any content
 )
 
 // maxFew is how many entries of a folder an order may contain.
@@ -51,7 +51,7 @@ const (
 	lullEvery = 4 * time.Second
 )
 
-// wornOut is after how many executions a worker is replaced, whatever they did.
+// wornOut is the number of executions after which the pool replaces a worker.
 const wornOut = 10_000
 
 // Files are the files behind a mount, on the daemon's side.
@@ -63,9 +63,9 @@ type Files interface {
 	Begin() (Changes, error)
 }
 
-// Changes are what an execution has changed; nothing of it happens before Commit.
+// Changes collects the changes of an execution. None of them happens before Commit.
 type Changes interface {
-	// Add takes one change; of a file, content is what it begins with.
+	// Add takes one change; content is the beginning of a changed file.
 	Add(c vfs.Change, content io.Reader) error
 	// Commit makes the changes, in the order in which they were added.
 	Commit() error
@@ -73,14 +73,14 @@ type Changes interface {
 	Abort() error
 }
 
-// Options are what a pool is made of.
+// Options are the settings and dependencies of a pool.
 type Options struct {
 	Command []string            // the program that serves, and its arguments
 	Env     []string            // all that they get
 	Workers int                 // at least 1
 	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
-	Prepare func(c *exec.Cmd)   // what the host can bound a process by before it starts, and may be nil
-	Hold    time.Duration       // for how long what an attempt prints is held back at most; 0 means a second
+	Prepare func(c *exec.Cmd)   // sets the host's bounds of a process before it starts; may be nil
+	Hold    time.Duration       // the longest time for which the output of an attempt is held back; 0 means a second
 	Logger  *slog.Logger
 }
 
@@ -95,7 +95,7 @@ type Pool struct {
 	warm   sync.Once
 	age    atomic.Int64 // how often the workers were outdated
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	living   map[*process]bool
 	closed   bool
 	started  int // workers that there are, or that stand for one that has to be started
@@ -125,7 +125,7 @@ func (p *Pool) Warm() {
 	})
 }
 
-// watch ends what is too many from time to time.
+// watch ends superfluous workers from time to time.
 func (p *Pool) watch() {
 	shed, lull := time.NewTicker(shedEvery), time.NewTicker(lullEvery)
 	defer shed.Stop()
@@ -263,7 +263,7 @@ type process struct {
 	buf     []byte
 	done    int // executions
 	age     int64
-	version string // of what it executes with
+	version string // of the worker's program
 	broken  bool   // it broke the protocol, or was killed
 	words   *lastWords
 
@@ -334,7 +334,7 @@ func (p *Pool) discard(w *process) {
 	p.mu.Unlock()
 }
 
-// lastWords keeps the beginning of what a worker says about its own end.
+// lastWords keeps the beginning of a worker's message about its own end.
 type lastWords struct {
 	mu   sync.Mutex
 	text []byte
@@ -363,8 +363,8 @@ func (l *lastWords) outOfMemory() bool {
 	})
 }
 
-// take waits for a worker that is idle.
-func (p *Pool) take(ctx context.Context) (*process, error) {
+// acquire waits for a worker that is idle.
+func (p *Pool) acquire(ctx context.Context) (*process, error) {
 	p.Warm()
 	p.count(1)
 	defer p.count(-1)
@@ -418,8 +418,8 @@ func (p *Pool) count(n int) {
 	p.waiting += n
 }
 
-// give puts a worker back, or replaces it.
-func (p *Pool) give(w *process) {
+// release puts a worker back, or replaces it.
+func (p *Pool) release(w *process) {
 	if w.done++; !w.broken && w.done < wornOut {
 		p.mu.Lock()
 		if !p.closed {
@@ -449,7 +449,7 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		return Outcome{}, fault.New(fault.Exhausted, "command_too_large", "the command with its input has %d bytes; at most %d are taken",
 			len(raw), maxOrder)
 	}
-	w, err := p.take(ctx)
+	w, err := p.acquire(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Outcome{Code: 137, Signal: "SIGKILL", Canceled: true}, nil
@@ -465,7 +465,7 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
 	outcome.Version = w.version
 	broken := w.broken
-	p.give(w)
+	p.release(w)
 	if broken && errors.Is(err, ErrEnded) && w.words.outOfMemory() {
 		outcome, err = Outcome{Code: 137, Signal: "SIGKILL", Limit: bound.Memory}, nil
 	}

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// printer hands on what is printed, in a goroutine of its own, so that who takes it slowly holds no worker.
+// printer passes on the output in a goroutine of its own, so that a slow reader holds no worker.
 type printer struct {
 	out    func(channel string, p []byte) error
 	refuse func() // called once, when out has failed
-	room   int64  // bytes that may yet come
+	left   int64  // bytes that may yet come
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	queue []printed
 	more  sync.Cond
 	begun bool
 	hold  time.Duration // from the first byte on
-	held  int           // bytes that wait until it is known whether they are wanted; -1 where nothing is held back
+	held  int           // bytes that wait for the decision whether they are wanted; -1 if nothing is held back
 	over  bool
 	err   error
 	done  chan struct{}
@@ -38,8 +38,8 @@ type printed struct {
 // errFlood means more output than the order allows. A correct worker never sends it.
 var errFlood = errors.New("the worker prints more than the execution may")
 
-func newPrinter(out func(channel string, p []byte) error, room int64, hold time.Duration) *printer {
-	p := &printer{out: out, room: room, done: make(chan struct{}), held: -1, hold: hold}
+func newPrinter(out func(channel string, p []byte) error, left int64, hold time.Duration) *printer {
+	p := &printer{out: out, left: left, done: make(chan struct{}), held: -1, hold: hold}
 	p.more.L = &p.mu
 	if hold > 0 {
 		p.held = 0
@@ -47,7 +47,7 @@ func newPrinter(out func(channel string, p []byte) error, room int64, hold time.
 	return p
 }
 
-// release shows what was held back.
+// release shows the held output.
 func (p *printer) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *printer) release() {
 	}
 }
 
-// drop forgets what was held back, and reports false where it was shown already.
+// drop forgets the held output, and reports false if it was shown already.
 func (p *printer) drop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *printer) drop() bool {
 
 // print takes a piece.
 func (p *printer) print(channel byte, data []byte) error {
-	if p.room -= int64(len(data)); p.room < 0 {
+	if p.left -= int64(len(data)); p.left < 0 {
 		return errFlood
 	}
 	p.mu.Lock()
@@ -132,7 +132,7 @@ func (p *printer) begin() {
 	}()
 }
 
-// wait returns when everything has been taken, with the error of who took it.
+// wait returns when the receiver has taken all output, with the receiver's error.
 func (p *printer) wait() error {
 	p.release()
 	p.mu.Lock()

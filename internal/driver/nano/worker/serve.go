@@ -17,7 +17,7 @@ import (
 // System executes orders. It has everything that it needs before the worker gives up its rights, and keeps nothing of one execution for
 // the next.
 type System interface {
-	// Version names what decides what comes of an execution besides its order and its files, in a few words.
+	// Version names, in a few words, everything besides an order and its files that the result of an execution depends on.
 	Version() string
 	// Execute runs an order until its code has ended. Its files come from sources, one for each mount; its output goes to out, whose channel
 	// is 1 or 2. It returns the end, and a function that lists the changes of each mount; nil for none. Slow work that changes nothing is left
@@ -28,13 +28,13 @@ type System interface {
 	Rest()
 }
 
-// flushAfter is how long what was printed may wait for more.
+// flushAfter is how long output may wait for more.
 const flushAfter = 2 * time.Millisecond
 
 // longGas is the work from which an execution reports its end with a separate write. For so long an execution that write is cheap.
 const longGas = 20_000_000
 
-// When rubbish is given back.
+// When a worker returns unused memory.
 const (
 	restAfter  = 5 * time.Second // without an execution
 	worthBytes = 8 << 20         // of memory that was taken since it was done last
@@ -47,7 +47,7 @@ type server struct {
 	orders  chan work
 	given   uint64 // bytes that the process had ever taken when rubbish was given back last
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	w       *bufio.Writer
 	waiting bool // a flush is on its way
 	failed  error
@@ -87,7 +87,7 @@ func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
 			}
 			quiet.Reset(restAfter)
 		case <-quiet.C:
-			srv.giveBack()
+			srv.freeMemory()
 		case err := <-ended:
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -97,9 +97,9 @@ func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
 	}
 }
 
-// giveBack gives the memory of rubbish back to the system, where there was so much of it that it is worth it: an execution may have held
+// freeMemory gives the memory of rubbish back to the system, where there was so much of it that it is worth it: an execution may have held
 // as much as its bound says, and what it leaves would be this process's until it has made as much again.
-func (s *server) giveBack() {
+func (s *server) freeMemory() {
 	if now := taken(); now-s.given >= worthBytes {
 		debug.FreeOSMemory()
 		s.given = now
@@ -241,7 +241,7 @@ func (s *server) send(kind byte, payload []byte, flush bool) error {
 	return s.failed
 }
 
-// output tells what was printed, soon.
+// output sends the output, soon.
 func (s *server) output(channel int, p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), piece)
@@ -298,7 +298,7 @@ func (r *remote) question(path string) encoder {
 	return e
 }
 
-// List returns what is in a folder.
+// List returns the entries of a folder.
 func (r *remote) List(dir string) ([]vfs.Found, error) {
 	if r.told && dir == "." {
 		r.told = false

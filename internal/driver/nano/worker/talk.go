@@ -31,7 +31,7 @@ type talk struct {
 	writing   *stopwatch    // since its code has ended, nil before
 	wrote     time.Duration // of that, for what took the daemon's time and not the worker's
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	over   bool       // the worker is not this execution's any more
 	killed *bound.Stopped
 	hang   *time.Timer // kills a worker that does not stop on request
@@ -202,7 +202,7 @@ func (t *talk) end(outcome Outcome) (o Outcome, err error) {
 func (t *talk) frame(kind byte, payload []byte) error {
 	d := decoder{b: payload}
 	switch kind {
-	case frameEnded: // what it has changed may be much
+	case frameEnded: // it may have many changes
 		if t.writing != nil || len(payload) > 0 {
 			return errWire
 		}
@@ -333,7 +333,7 @@ func (t *talk) change(payload []byte) error {
 	return err
 }
 
-// contents reads what follows a change.
+// contents reads the content after a change.
 type contents struct {
 	t    *talk
 	left int64
@@ -363,7 +363,7 @@ func (c *contents) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo writes what follows as it comes, without another copy.
+// WriteTo writes the rest of the content as it arrives, without another copy.
 func (c *contents) WriteTo(w io.Writer) (written int64, err error) {
 	for {
 		if len(c.buf) == 0 {

@@ -1,9 +1,8 @@
 // Package worker runs executions in processes of their own: copies of this program that have given up everything but the pipe to the
 // daemon.
 //
-// An execution is an order; while it runs, the worker asks for the files that it touches and tells what is printed; at its end it tells
-// what has changed in the files. Frames of a worker are hostile input: they are bounded, and every path in them is followed by the pool
-// of the files, not believed.
+// The daemon sends an order for each execution. While it runs, the worker asks for the files that it touches and sends the output. At the
+// end it lists the changed files. Frames of a worker are hostile input: the daemon bounds them, and the space's files check every path.
 package worker
 
 import (
@@ -20,7 +19,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// Version is the first byte of every frame, so that a worker of another build is found out.
+// Version is the first byte of every frame, so that the other side recognises a worker of another build.
 const Version = 2
 
 // Bounds of the wire.
@@ -28,7 +27,6 @@ const (
 	maxFrame = 1 << 20   // bytes of one frame
 	maxOrder = 64 << 20  // bytes of an order, its input included
 	piece    = 256 << 10 // of content in one frame
-	maxFound = 1 << 20   // entries of one folder
 )
 
 // The frames. A worker begins with ready; then each order is answered by any number of its questions and tellings, and ended.
@@ -147,7 +145,7 @@ func (d *decoder) strings() []string {
 	return all
 }
 
-// done returns the error of the frame; what is left over is one.
+// done returns the error of the frame; bytes left over are one.
 func (d *decoder) done() error {
 	if d.err == nil && len(d.b) > 0 {
 		d.err = errWire
@@ -202,14 +200,13 @@ type Order struct {
 	Millis int64 // thousandths of a processor that it may take
 	Mounts []Mount
 
-	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on
-	// its way to who takes it slowly. It may be nil, and is the daemon's affair like the next.
+	// Done is called when nothing of the execution runs any more and its changes are in place. Its output may still be on its way to a slow
+	// reader. Done may be nil. Only the daemon has this field and the next ones.
 	Done func()
 
-	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
+	// Tentative drops the changes and the output of an execution that wanted something that this tier lacks.
 	Tentative bool
-	// Elsewhere reports whether another tier has what is lacking; an execution that lacks only what is nowhere is not dropped. A nil one
-	// has everything elsewhere.
+	// Elsewhere reports whether another tier has the lacking thing. An execution is dropped only if it does. Nil means that it always does.
 	Elsewhere func(space.Lack) bool
 	// Unprepared says that an interpreter may still be missing: an execution that wants it is dropped, with NotReady.
 	Unprepared bool
@@ -300,7 +297,7 @@ type Outcome struct {
 	Crash    string          // what broke in a guest or in us, "" for nothing
 }
 
-// Bounds of what is believed of an outcome.
+// Bounds of the fields of an outcome, which a worker may have forged.
 const (
 	maxLacks = 32
 	maxWord  = 500

@@ -111,7 +111,7 @@ func Run(t *testing.T, issue func(policy.Action) policy.Permit, open func(t *tes
 			t.Errorf("read %d bytes that differ from the %d put", len(got), len(content))
 		}
 	})
-	house{open, issue}.sweeps(t)
+	fixture{open, issue}.sweeps(t)
 	t.Run("refuses an ended context", func(t *testing.T) {
 		s := open(t)
 		ref := put(t, s, []byte("there"))

@@ -26,17 +26,17 @@ func naming(all ...event.Digest) blob.Mark {
 	}
 }
 
-// house is what the tests of sweeps need.
-type house struct {
+// fixture holds the stores that the tests of sweeps need.
+type fixture struct {
 	open  func(t *testing.T) blob.Store
 	issue func(policy.Action) policy.Permit
 }
 
-func (h house) permit(typ string) policy.Permit {
+func (h fixture) permit(typ string) policy.Permit {
 	return h.issue(policy.Action{Type: typ, Workspace: id.DefaultWorkspace, Principal: "usr_00000000000000000000000000"})
 }
 
-func (h house) sweep(t *testing.T, s blob.Store, mark blob.Mark) content.Freed {
+func (h fixture) sweep(t *testing.T, s blob.Store, mark blob.Mark) content.Freed {
 	t.Helper()
 	freed, err := s.Sweep(t.Context(), h.permit(policy.ContentSweep), mark)
 	if err != nil {
@@ -60,7 +60,7 @@ func there(t *testing.T, s blob.Store, d event.Digest) bool {
 	return true
 }
 
-func (h house) sweeps(t *testing.T) {
+func (h fixture) sweeps(t *testing.T) {
 	t.Run("forgets", func(t *testing.T) {
 		s := h.open(t)
 		secret, other := put(t, s, []byte("a secret")).Digest, put(t, s, []byte("another")).Digest

@@ -40,7 +40,7 @@ type Setup struct {
 // Driver makes logs.
 type Driver struct {
 	Open   func(t *testing.T, s Setup) Log        // an empty log, closed when the test ends
-	Reopen func(t *testing.T, l Log, s Setup) Log // closes a log and opens what it has left; nil where nothing lasts
+	Reopen func(t *testing.T, l Log, s Setup) Log // closes a log and opens its remains; nil if nothing lasts
 }
 
 // The workspace and the principals of the suite's events.

@@ -34,7 +34,7 @@ func secretNotes(t *testing.T, l Log, n int) (secret []event.Event) {
 	return secret
 }
 
-// remains is what the suite's redactions leave.
+// remains is the remaining data after the suite's redactions.
 const remains = `{"n":1}`
 
 // recordRedactions appends the redactions of events and returns their places.

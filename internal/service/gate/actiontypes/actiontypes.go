@@ -3,7 +3,6 @@ package actiontypes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"agentbox/internal/domain/event"
@@ -17,15 +16,7 @@ import (
 type Parts struct {
 	Docs  projection.Reader
 	Clock event.Clock
-	Gate  Gate
-}
-
-// Gate is the gate, as the service needs it.
-type Gate interface {
-	// Judge decides an action, as policy.Gate does.
-	Judge(ctx context.Context, a policy.Action) (policy.Ruling, error)
-	// Record records an action by its event, as policy.Gate does.
-	Record(ctx context.Context, origin event.Origin, a policy.Action, b event.Batch) (event.Receipt, error)
+	Gate  policy.Recorder
 }
 
 // Service declares action types and retires them. Make it with New; any goroutine may call its methods.
@@ -73,7 +64,7 @@ func (s *Service) List(ctx context.Context, ws id.Workspace, retired bool, after
 	return projection.List[policy.ActionType](ctx, s.Docs, q)
 }
 
-// Get returns an action type that a workspace declared, also where it is retired.
+// Get returns an action type that a workspace declared, also a retired one.
 func (s *Service) Get(ctx context.Context, ws id.Workspace, name string) (policy.ActionType, error) {
 	doc, _, err := s.Find(ctx, ws, name)
 	if err == nil && doc.Version == 0 {
@@ -82,7 +73,7 @@ func (s *Service) Get(ctx context.Context, ws id.Workspace, name string) (policy
 	return doc, err
 }
 
-// Find returns the document of a type and its version, both zero where it was never declared.
+// Find returns the document of a type and its version. Both are zero if it was never declared.
 func (s *Service) Find(ctx context.Context, ws id.Workspace, name string) (policy.ActionType, uint64, error) {
 	doc, version, err := projection.Load[policy.ActionType](ctx, s.Docs, ws, policy.ActionTypeProjection, name)
 	if errors.Is(err, projection.ErrNotFound) {
@@ -91,7 +82,7 @@ func (s *Service) Find(ctx context.Context, ws id.Workspace, name string) (polic
 	return doc, version, err
 }
 
-// Declare declares an action type of the workspace, or changes it, and returns it. A declaration that holds already records nothing.
+// Declare declares an action type of the workspace, or changes it, and returns it. The present declaration again records nothing.
 func (s *Service) Declare(ctx context.Context, origin event.Origin, ws id.Workspace, cmd policy.Declare) (policy.ActionType, error) {
 	err := journal.Again(func() error {
 		doc, version, err := s.Find(ctx, ws, cmd.Name)
@@ -146,26 +137,14 @@ func (s *Service) Retire(ctx context.Context, origin event.Origin, ws id.Workspa
 	return s.Get(ctx, ws, name)
 }
 
-// may refuses a caller who may not do this to action types, if nothing is recorded.
+// may returns the refusal of a caller without the right, where the request would record nothing.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
-	r, err := s.Gate.Judge(ctx, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name})
-	if err == nil && !r.Decision.Allowed() {
-		err = r.Decision.Refusal()
-	}
-	return err
+	return policy.Change{Workspace: ws, Action: action, Key: name}.May(ctx, s.Gate, origin)
 }
 
 // record records an event about a declared action type.
 func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, action, typ, name string, data any,
 	expect []event.DocumentVersion) error {
-	content, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
-	a := policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name,
-		Content: event.DigestOf(content)}
-	draft := event.New(typ, origin, ws, "", data).About(policy.ActionTypeEntity, name)
-	draft.OccurredAt = s.Clock.Now().UTC()
-	_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}))
-	return err
+	return policy.Change{Workspace: ws, Action: action, Entity: policy.ActionTypeEntity, Key: name, Event: typ, Data: data,
+		At: s.Clock.Now().UTC(), Expect: expect}.Record(ctx, s.Gate, origin)
 }

@@ -91,7 +91,7 @@ func (s *Service) ask(ctx context.Context, origin event.Origin, r policy.Ruling,
 		return policy.Approval{}, err
 	}
 	draft.IdempotencyKey = unique
-	give, err := s.askers.of(ctx, a.Principal) // else of many at once all but one would lose, again and again
+	give, err := s.askers.of(ctx, a.Principal) // else all but one of many concurrent callers would lose again and again
 	if err != nil {
 		return policy.Approval{}, err
 	}
@@ -195,12 +195,12 @@ func newAskers() (a askers) {
 	return a
 }
 
-// of takes the turn of a principal and returns how to give it back.
-func (a *askers) of(ctx context.Context, p id.Principal) (give func(), err error) {
-	turn := a[crc32.ChecksumIEEE([]byte(p))%uint32(len(a))]
+// of locks the questions of a principal, and returns the function that unlocks them.
+func (a *askers) of(ctx context.Context, p id.Principal) (unlock func(), err error) {
+	lock := a[crc32.ChecksumIEEE([]byte(p))%uint32(len(a))]
 	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

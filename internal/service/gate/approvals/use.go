@@ -55,8 +55,8 @@ func (s *Service) Count(ctx context.Context, batch *event.Batch, r policy.Ruling
 	return nil
 }
 
-// Covering returns a standing approval that covers an action now; false where there is none. Words are those of the one command that the
-// action is, nil where it is none.
+// Covering returns a standing approval that covers an action now, and false if there is none. words are those of an action that is one
+// command, otherwise nil.
 func (s *Service) Covering(ctx context.Context, a policy.Action, words []string) (policy.Standing, bool, error) {
 	for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace, policy.ScopeTemplate} {
 		cover, err := policy.CoverOf(a, scope, words)

@@ -49,9 +49,9 @@ func (s *Service) withdraw(ctx context.Context, origin event.Origin, approval id
 	return s.Log.Append(ctx, batch)
 }
 
-// The refusals of one who takes a question back.
+// The refusals of a principal who withdraws a question.
 var (
-	// ErrNotRequester refuses anybody but who asked.
+	// ErrNotRequester refuses everybody except the requester.
 	ErrNotRequester = fault.New(fault.Denied, "not_requester",
 		"only who requested the approval, or sent it for who acts, withdraws it; whoever may decide can deny it")
 	// ErrRunAsks refuses to withdraw a question that a run in a space waits for.

@@ -35,7 +35,7 @@ type Parts struct {
 	Declared  Declared
 }
 
-// Living knows which workspaces live.
+// Living tells which workspaces are active.
 type Living interface {
 	// Living refuses an archived workspace. It returns the document versions that the log must expect, so that a record and an archiving are
 	// ordered.
@@ -59,7 +59,7 @@ type Service struct {
 
 var _ policy.Library = (*Service)(nil)
 
-// maxBundles is how many bundles are kept in memory.
+// maxBundles is how many bundles are cached.
 const maxBundles = 256
 
 // New returns a service of the given parts.
@@ -90,7 +90,7 @@ func (s *Service) Presets() ([]policy.Bundle, error) {
 	return bundles, nil
 }
 
-// Warnings says what of a policy has no effect where a reader may expect one.
+// Warnings returns the parts of a policy without an effect where a reader may expect one.
 func (s *Service) Warnings(ctx context.Context, ws id.Workspace, b policy.Bundle) ([]string, error) {
 	said := rules.Warnings(b)
 	for _, name := range rules.Named(b) {
@@ -108,7 +108,7 @@ func (s *Service) Warnings(ctx context.Context, ws id.Workspace, b policy.Bundle
 	return said, nil
 }
 
-// EnvironmentWarnings says which variables of a space's own environment change what every command in it means.
+// EnvironmentWarnings returns the variables of a space's own environment that change the meaning of every command in it.
 func (s *Service) EnvironmentWarnings(env map[string]string) []string {
 	return rules.EnvironmentWarnings(env)
 }

@@ -62,7 +62,7 @@ func (s *Service) follow(ctx context.Context, ws id.Workspace) {
 	}
 }
 
-// learned is the document of a kill switch with the event that left it so, which the log keeps there.
+// learned is the document of a kill switch, with the event that set it.
 type learned struct {
 	policy.KillSwitch
 	Latest event.Cause `json:"latest_event"`

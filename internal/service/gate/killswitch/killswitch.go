@@ -1,4 +1,4 @@
-// Package killswitch stops every effect of a workspace at once, and lets them go on.
+// Package killswitch stops every effect of a workspace at once, and permits effects again.
 package killswitch
 
 import (
@@ -80,7 +80,7 @@ type switches struct {
 
 type state struct {
 	on     bool
-	throws int   // counts, so that a lift does not undo a throw that came while it was recorded
+	throws int   // counts throws, so that a lift does not undo a throw that came while it was recorded
 	own    int   // throws of this daemon that are not recorded
 	last   *halt // the latest throw; nil where this daemon did not see it
 }
@@ -103,7 +103,7 @@ func thrownBy(e id.Event) *halt {
 // Error implements error.
 func (h *halt) Error() string { return ErrThrown.Error() }
 
-// Unwrap makes it the refusal that it is.
+// Unwrap returns ErrThrown.
 func (h *halt) Unwrap() error { return ErrThrown }
 
 // Event implements policy.Halt.
@@ -304,7 +304,7 @@ func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspa
 	draft.ID, draft.OccurredAt = e, s.Clock.Now().UTC()
 	batch := event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}
 	if typ == policy.KillSwitchLiftedType {
-		batch = origin.Once(batch) // a throw is never taken for a repeat
+		batch = origin.Once(batch) // a throw is never a repeat
 	}
 	_, err := s.Log.Append(context.WithoutCancel(ctx), batch)
 	return err

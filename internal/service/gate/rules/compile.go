@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// text is what people read about a rule.
+// text is the text of a rule for people.
 type text struct{ reason, suggestion string }
 
 // traitTexts explain the traits; their keys are the traits that the short form knows.
@@ -265,7 +265,7 @@ func (s Spec) domains(w *writer) {
 		var when []string
 		for _, d := range a.list {
 			switch host, sub := domain(d); {
-			case policy.IsEndpoint(d): // it is about what is fetched
+			case policy.IsEndpoint(d): // it is about fetched content
 			case d == "*" && a.answer == "allow":
 				when = append(when, `context.host != "" && `+readable)
 			case d == "*":
@@ -276,7 +276,7 @@ func (s Spec) domains(w *writer) {
 				when = append(when, "context.host == "+quote(host))
 			}
 		}
-		// What has no host that every program reads could go to each of them.
+		// A target without a clear host could be at any of them.
 		if len(when) > 0 && a.answer == "ask" && !slices.Contains(a.list, "*") {
 			when = append(when, unreadable)
 		}
@@ -302,8 +302,8 @@ func (s Spec) domains(w *writer) {
 	}
 }
 
-// fetches permits what is fetched from the named hosts. To permit every host of the world names none. Only an entry with a port reaches
-// private addresses, and only at that port.
+// fetches permits fetching from the named hosts. A star names no host here. Only an entry with a port reaches private addresses, and only
+// at that port.
 func (s Spec) fetches(w *writer) {
 	var hosts []string
 	endpoints := s.endpoints()

@@ -26,7 +26,7 @@ type Spec struct {
 	Name      string
 	FileBytes int64
 	CommandMS int64
-	Approvers int // persons who have to approve whatever asks; 0 means one
+	Approvers int // number of persons who have to approve a question; 0 means one
 
 	WeakestTier string // in which code may run; "" accepts every tier
 
@@ -36,7 +36,7 @@ type Spec struct {
 	Ask   Lists
 	Deny  Lists
 
-	Withhold policy.Withhold // which files that people bring in are kept from code
+	Withhold policy.Withhold // files that people bring in and code must not see
 }
 
 // The names of the presets, from the strictest to the freest.

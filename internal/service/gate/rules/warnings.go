@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Warnings says what of a policy has no effect where a reader may expect one.
+// Warnings returns the parts of a policy without an effect where a reader may expect one.
 func Warnings(b policy.Bundle) []string {
 	var said []string
 	for _, rule := range []string{"domains.allowed", "domains.ask"} {
@@ -32,8 +32,8 @@ func Named(b policy.Bundle) []string {
 	return unique(found)
 }
 
-// EnvironmentWarnings says which variables of a space's own environment change what every command in it means. The gate does not judge
-// them again.
+// EnvironmentWarnings returns the variables of a space's own environment that change the meaning of every command in it. The gate does not
+// judge them again.
 func EnvironmentWarnings(env map[string]string) []string {
 	var said []string
 	for name, value := range env {

@@ -76,7 +76,7 @@ func parse(text []byte, spec Spec) (Spec, error) {
 	return spec, nil
 }
 
-// shallow refuses text whose brackets nest so deep that parsing it would be work.
+// shallow refuses text with so deeply nested brackets that parsing it would take long.
 func shallow(text []byte) error {
 	depth := 0
 	for _, c := range text {
@@ -144,7 +144,7 @@ func cmpName(name string) string {
 }
 
 func (s *Spec) read(root *yaml.Node) error {
-	// The preset is what everything else is laid over, wherever it stands.
+	// The preset is laid under everything else, wherever it stands in the text.
 	if i := slices.IndexFunc(root.Content, func(n *yaml.Node) bool { return n.Value == "preset" }); root.Kind == yaml.MappingNode && i >= 0 &&
 		i%2 == 0 && i+1 < len(root.Content) {
 		base, err := Preset(root.Content[i+1].Value)
@@ -278,7 +278,7 @@ func (s *Spec) ask(key string, value *yaml.Node) error {
 	return nil
 }
 
-// deny reads what is refused.
+// deny reads the refusals.
 func (s *Spec) deny(key string, value *yaml.Node) error {
 	if err := s.Deny.read(key, value); err != nil {
 		return err
@@ -286,7 +286,7 @@ func (s *Spec) deny(key string, value *yaml.Node) error {
 	return withoutPorts(key, value)
 }
 
-// withoutPorts refuses domains with a port: such an entry is about what is fetched alone, so that in a refusal it would promise too much.
+// withoutPorts refuses domains with a port: such an entry is about fetching alone, so in a refusal it would promise too much.
 func withoutPorts(key string, value *yaml.Node) error {
 	if key != "domains" {
 		return nil

@@ -75,7 +75,7 @@ func brief(result run.Result) run.Result {
 	return result
 }
 
-// shown is what the frames of a run already show.
+// shown is the part of a run that its frames already show.
 type shown struct {
 	begun     map[string]bool // by operation
 	results   map[string]bool // by operation
@@ -232,7 +232,7 @@ func (x *Service) more(ctx context.Context, doc run.Run, after uint64) error {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer enough()
-		_, _ = x.history.Wait(waiting, doc.Workspace, doc.ID) // the next look at the run says what came of it
+		_, _ = x.history.Wait(waiting, doc.Workspace, doc.ID) // the next look at the run shows the result
 	})
 	err := x.live.Wait(waiting, doc.ID, after)
 	enough()
@@ -263,7 +263,7 @@ func (x *Service) Count(ctx context.Context, runID id.Run, upTo uint64) (uint64,
 // Sync makes the frames of a run durable.
 func (x *Service) Sync(ctx context.Context, runID id.Run) {
 	if err := x.live.Sync(context.WithoutCancel(ctx), runID); err != nil {
-		x.logger.Warn("live output may be lost", "code", "output_not_synced", "run", runID, "error", err) // the result is what counts
+		x.logger.Warn("live output may be lost", "code", "output_not_synced", "run", runID, "error", err) // the result counts
 	}
 }
 

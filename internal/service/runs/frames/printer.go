@@ -19,7 +19,7 @@ type Printer struct {
 	streams map[string]*leak.Stream
 }
 
-// Printer returns a printer for an operation of a run. It takes the known values out, and what the rules find.
+// Printer returns a printer for an operation of a run. It replaces the known values and the texts that the rules find.
 func (x *Service) Printer(ctx context.Context, runID id.Run, operation string, known leak.Known) *Printer {
 	return &Printer{
 		clock: x.clock, show: func(kind string, data []byte) { x.output(ctx, runID, kind, operation, data) },
@@ -27,7 +27,7 @@ func (x *Service) Printer(ctx context.Context, runID id.Run, operation string, k
 	}
 }
 
-// Write shows output of one kind: livestream.Stdout or livestream.Stderr. It holds back what may be the beginning of a secret.
+// Write shows output of one kind: livestream.Stdout or livestream.Stderr. It holds back text that may be the beginning of a secret.
 func (p *Printer) Write(kind string, data []byte) {
 	for piece := range slices.Chunk(p.streams[kind].Next(data), livestream.MaxFrameBytes) {
 		p.show(kind, piece)

@@ -1,4 +1,4 @@
-// Package agentcmd are the commands about agents at work: they give an agent a task, show what it does, tell it something and stop it.
+// Package agentcmd has the commands for agents at work: give an agent a task, show its work, send it a message, stop it, and chat.
 package agentcmd
 
 import (
@@ -67,10 +67,10 @@ func agentList(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// work is what an agent does and did.
+// work is the state of an agent's run, with its history.
 type work struct {
 	client.RunShown
-	Agent     errand.Mission    `json:"agent"` // what it runs with
+	Agent     errand.Mission    `json:"agent"` // its definition
 	Turns     int               `json:"turns"`
 	Calls     []step.Call       `json:"tool_calls"`
 	Used      *model.Used       `json:"usage,omitempty"` // of models; nil before the first request
@@ -78,7 +78,7 @@ type work struct {
 	Questions []policy.Approval `json:"questions"` // that wait for a person
 }
 
-// find returns a run of an agent, and refuses other runs.
+// find returns a run of an agent. It returns not_an_agent for other runs.
 func find(ctx context.Context, api *client.Client, r id.Run) (client.RunShown, errand.Mission, error) {
 	shown, err := api.Run(ctx, r)
 	if err != nil {
@@ -92,7 +92,7 @@ func find(ctx context.Context, api *client.Client, r id.Run) (client.RunShown, e
 	return shown, m, nil
 }
 
-// read returns what an agent does and did.
+// read returns the state of an agent's run, with its history.
 func read(ctx context.Context, api *client.Client, r id.Run) (work, error) {
 	w := work{Questions: []policy.Approval{}}
 	var err error
@@ -158,7 +158,7 @@ func agentShow(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// write writes what an agent does for people.
+// write prints the work of an agent for people.
 func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 	now := i.Clock.Now()
 	p.Line("%s", p.Paint(term.Bold, term.OneLine(cmdline.First(w.Title, string(w.ID)), 200)))
@@ -197,13 +197,13 @@ func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 	}
 }
 
-// short is the beginning of a hash.
+// short returns the beginning of a hash.
 func short(hash string) string {
 	const most = len("sha256:") + 12
 	return hash[:min(len(hash), most)]
 }
 
-// callCounts says how many tool calls there were, and how they ended.
+// callCounts returns the number of tool calls, and how many are running, failed or unknown.
 func callCounts(calls []step.Call) string {
 	counts := map[step.Status]int{}
 	for _, c := range calls {
@@ -218,7 +218,7 @@ func callCounts(calls []step.Call) string {
 	return said
 }
 
-// usedText says what models were used for.
+// usedText describes the use of models: requests, tokens and cost.
 func usedText(u *model.Used, currency string) string {
 	if u == nil {
 		return "not asked yet"
@@ -290,17 +290,17 @@ func agentSteer(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// maxSteer is how much a message of a thread may say, in bytes.
+// maxSteer is the largest message of a thread, in bytes.
 const maxSteer = 64 << 10
 
-// told is a message that an agent will be told.
+// told is a message that the agent's next turn will include.
 type told struct {
 	Run     id.Run     `json:"run_id"`
 	Thread  id.Thread  `json:"thread_id"`
 	Message id.Message `json:"message_id"`
 }
 
-// steer tells a running agent something.
+// steer sends a message to a running agent.
 func steer(ctx context.Context, api *client.Client, r run.Run, text string) (told, error) {
 	switch {
 	case strings.TrimSpace(text) == "":

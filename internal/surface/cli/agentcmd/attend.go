@@ -17,25 +17,25 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// toolLine is a tool call as the conversation shows it, folded to a line.
+// toolLine is a tool call that the conversation shows as one line.
 type toolLine struct {
 	id, kind, summary string
 	result            *run.Result
 }
 
-// attended is a task while the agent works on it.
+// attended is the display of a task while the agent works on it.
 type attended struct {
 	*chat
 	run     run.Run
 	draw    *term.Markdown  // at a terminal
-	said    strings.Builder // of the present answer
-	open    *toolLine       // whose line has no end yet
-	asked   map[string]bool // questions that were shown
+	said    strings.Builder // the present answer so far
+	open    *toolLine       // the call whose line has no end yet
+	asked   map[string]bool // questions that it has shown
 	stopped bool
 	unwatch func()
 }
 
-// attend shows what the agent does until its run ends.
+// attend shows the work of the agent until its run ends.
 func (c *chat) attend(ctx context.Context, r run.Run) error {
 	a := &attended{chat: c, run: r, draw: &term.Markdown{P: c.out}, asked: map[string]bool{}}
 	c.tools = nil
@@ -82,7 +82,7 @@ func (c *chat) attend(ctx context.Context, r run.Run) error {
 				if ok {
 					c.held = append(c.held, line)
 				}
-				lines = nil // it waits until the agent is done
+				lines = nil // the line waits until the agent is done
 			}
 		case <-c.interrupts:
 			a.cancel(ctx)
@@ -90,7 +90,7 @@ func (c *chat) attend(ctx context.Context, r run.Run) error {
 	}
 }
 
-// away says how the conversation goes on when the run cannot be watched any more.
+// away returns the error for a run that can no longer be followed. It names the command that continues the conversation.
 func (a *attended) away(ctx context.Context, err error) error {
 	again := "go on: agentbox chat --resume " + string(a.run.ID)
 	if ctx.Err() != nil {
@@ -106,7 +106,7 @@ func (a *attended) away(ctx context.Context, err error) error {
 	return err
 }
 
-// watch hears the keys that interrupt.
+// watch reports Ctrl-C to the channel interrupts.
 func (a *attended) watch() {
 	if a.editor != nil {
 		a.unwatch = a.editor.Keys.Watch(func() {
@@ -125,7 +125,7 @@ func (a *attended) leaveKeys() {
 	}
 }
 
-// command does what a line says that was sent while the agent works; false for a line that waits until it is done.
+// command executes a line that came while the agent works. It returns false for a line that waits until the agent is done.
 func (a *attended) command(ctx context.Context, line string) bool {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	switch word {
@@ -154,7 +154,7 @@ func (a *attended) cancel(ctx context.Context) {
 	}
 }
 
-// frame shows a frame of the run.
+// frame displays a frame of the run.
 func (a *attended) frame(ctx context.Context, f client.Frame) error {
 	unreadable := func(err error) error {
 		return fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
@@ -185,7 +185,7 @@ func (a *attended) frame(ctx context.Context, f client.Frame) error {
 	return nil
 }
 
-// delta shows a piece of an answer: at a terminal at once, elsewhere when the answer is whole.
+// delta displays a piece of an answer at once at a terminal, otherwise when the answer is complete.
 func (a *attended) delta(d model.Delta) {
 	if d.Again {
 		if a.said.Reset(); a.editor != nil && !a.out.JSON {
@@ -206,7 +206,7 @@ func (a *attended) delta(d model.Delta) {
 
 func (a *attended) endDraw() { _ = a.draw.Flush() }
 
-// flush ends what is shown of an answer, before something else is.
+// flush ends the display of an answer before other output.
 func (a *attended) flush() {
 	switch {
 	case a.out.JSON:
@@ -219,11 +219,11 @@ func (a *attended) flush() {
 	a.said.Reset()
 }
 
-// tool shows that a tool is called.
+// tool displays the beginning of a tool call.
 func (a *attended) tool(o run.Outline) {
 	for _, t := range a.tools {
 		if t.id == o.ID {
-			return // the call was taken up again after a crash
+			return // the call continued after a crash
 		}
 	}
 	a.flush()
@@ -235,7 +235,7 @@ func (a *attended) tool(o run.Outline) {
 	}
 }
 
-// line is a tool call on a line, without its result.
+// line returns the line of a tool call without its result.
 func (a *attended) line(t *toolLine) string {
 	width := 100
 	if a.err.Width > 0 {
@@ -244,7 +244,7 @@ func (a *attended) line(t *toolLine) string {
 	return "  " + a.err.Paint(term.Cyan, "▸ "+term.OneLine(t.kind, 40)) + " " + term.OneLine(t.summary, width)
 }
 
-// closeTool ends the line of a call whose result has not come yet.
+// closeTool ends the line of a call that has no result yet.
 func (a *attended) closeTool() {
 	if a.open != nil {
 		fmt.Fprintln(a.i.Err)
@@ -252,7 +252,7 @@ func (a *attended) closeTool() {
 	}
 }
 
-// result shows what came of a call.
+// result displays the result of a call.
 func (a *attended) result(r run.Result) {
 	var of *toolLine
 	for _, t := range a.tools {
@@ -280,7 +280,7 @@ func (a *attended) result(r run.Result) {
 	a.err.Line("%s  %s", a.line(of), words)
 }
 
-// question asks the person here, if they may be asked, or says how the question is answered.
+// question asks the person at this terminal, or prints the command that answers the question.
 func (a *attended) question(ctx context.Context, approval id.Approval) error {
 	if approval == "" || a.asked[string(approval)] {
 		return nil
@@ -310,7 +310,7 @@ func (a *attended) question(ctx context.Context, approval id.Approval) error {
 	return err
 }
 
-// ended says how the work on a task ended.
+// ended prints how the task ended.
 func (a *attended) ended(ctx context.Context) error {
 	told := a.said.Len() > 0
 	a.flush()
@@ -344,7 +344,7 @@ func (a *attended) ended(ctx context.Context) error {
 		}
 		return a.out.Record(line)
 	}
-	if out.Report != "" && !told { // an answer that did not come in pieces
+	if out.Report != "" && !told { // the answer did not come in pieces
 		a.said.WriteString(out.Report)
 		if a.editor != nil {
 			_, _ = a.draw.Write([]byte(out.Report))
@@ -358,7 +358,7 @@ func (a *attended) ended(ctx context.Context) error {
 		a.err.Line("%s", a.err.Paint(term.Red, fmt.Sprintf("the run %s: %s", shown.Status, term.OneLine(why, 300))))
 	}
 	if n := len(a.runs); shown.Status == run.Failed && out.Turns == 0 && n > 0 && a.runs[n-1] == shown.ID {
-		a.runs = a.runs[:n-1] // nothing was said in it; the next task goes on the one before
+		a.runs = a.runs[:n-1] // it had no turn; the next task continues the task before
 	}
 	return nil
 }

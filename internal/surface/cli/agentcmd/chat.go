@@ -102,7 +102,7 @@ type chat struct {
 	editor     *lineedit.Editor // nil where the input is not a terminal
 	interrupts chan struct{}
 	lines      <-chan string // of an input that is not a terminal; closed at its end
-	held       []string      // lines that were read while the agent worked
+	held       []string      // lines that came while the agent worked
 
 	blueprint string
 	version   int // of the blueprint; 0 for the newest
@@ -163,7 +163,7 @@ func (c *chat) run(ctx context.Context, resume id.Run) error {
 	}
 }
 
-// passing reports whether a conversation can go on after an error.
+// passing reports whether a conversation can continue after an error.
 func passing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Internal:
@@ -173,7 +173,7 @@ func passing(err error) bool {
 	return is
 }
 
-// readLines reads lines until the input or ctx ends. What blocks in a read of the process's own input ends with the process.
+// readLines reads lines until the input or ctx ends. Its goroutine may stay blocked in a read of standard input until the process ends.
 func readLines(ctx context.Context, in io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -213,7 +213,7 @@ func (c *chat) next(ctx context.Context) (string, error) {
 	}
 }
 
-// greet says with whom a person at a terminal talks.
+// greet prints the name of the agent at a terminal.
 func (c *chat) greet() {
 	if c.editor == nil {
 		return
@@ -221,7 +221,7 @@ func (c *chat) greet() {
 	c.err.Line("%s", c.err.Paint(term.Faint, "You talk with "+term.Plain(c.blueprint)+". /help lists the commands, Ctrl-D leaves."))
 }
 
-// leave ends the command. It says how the conversation goes on.
+// leave ends the command. It prints the command that continues the conversation.
 func (c *chat) leave(ctx context.Context) error {
 	if len(c.runs) > 0 {
 		c.err.Line("%s", c.err.Paint(term.Faint, "go on: agentbox chat --resume "+string(c.runs[len(c.runs)-1])))
@@ -232,7 +232,7 @@ func (c *chat) leave(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// message reads what a person says: one line, or more where a line ends with a backslash or was pasted.
+// message reads one message: a line, or several if a line ends with a backslash or was pasted.
 func (c *chat) message(ctx context.Context) (string, error) {
 	prompt := c.out.Paint(term.Bold, term.OneLine(c.blueprint, 30)) + "> "
 	var whole []string
@@ -262,7 +262,7 @@ func (c *chat) message(ctx context.Context) (string, error) {
 	}
 }
 
-// say does what a person says: a command, or a task.
+// say executes the message of a person: a command, or a task.
 func (c *chat) say(ctx context.Context, text string) (quit bool, err error) {
 	if strings.HasPrefix(text, "/") && !strings.Contains(text, "\n") {
 		word, rest, _ := strings.Cut(text, " ")
@@ -305,7 +305,7 @@ func (c *chat) begin(ctx context.Context, task string) (run.Run, error) {
 	return made, nil
 }
 
-// resume takes a conversation up where a run left it. It follows the run if that has not ended.
+// resume continues the conversation of a run. It follows the run if that has not ended.
 func (c *chat) resume(ctx context.Context, r id.Run) error {
 	shown, m, err := find(ctx, c.api, r)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 // dropped reports whether a person dropped a question instead of answering it.
 func dropped(err error) bool { return errors.Is(err, lineedit.ErrDropped) }
 
-// command is something that a person tells the conversation, and not the agent.
+// command is an instruction for the chat and not for the agent.
 type command struct {
 	name, takes, does string
 	do                func(c *chat, ctx context.Context, rest string) error
@@ -72,7 +72,7 @@ func (c *chat) idle(context.Context, string) error {
 	return nil
 }
 
-// chooseModel shows the models, or has another one answer from now on.
+// chooseModel lists the models, or chooses the one that answers from now on.
 func (c *chat) chooseModel(ctx context.Context, name string) error {
 	if name != "" {
 		m, err := c.api.Model(ctx, name)
@@ -100,7 +100,7 @@ func (c *chat) chooseModel(ctx context.Context, name string) error {
 	return nil
 }
 
-// unfold shows the tool calls of the last task with what came of them.
+// unfold prints the tool calls of the last task with their results.
 func (c *chat) unfold(context.Context, string) error {
 	if len(c.tools) == 0 {
 		c.err.Line("no tool was called for the last task")
@@ -151,7 +151,7 @@ func (c *chat) files(ctx context.Context, _ string) error {
 	return nil
 }
 
-// cost shows what models were used for.
+// cost prints the use of models in the conversation.
 func (c *chat) cost(ctx context.Context, _ string) error {
 	var all model.Used
 	currency := ""
@@ -174,7 +174,7 @@ func (c *chat) cost(ctx context.Context, _ string) error {
 	return nil
 }
 
-// rewind takes the last tasks back: what was said, and what was done to the files of the space.
+// rewind undoes the last tasks: their messages, and their changes of the space's files.
 func (c *chat) rewind(ctx context.Context, rest string) error {
 	n := 1
 	if rest != "" {
@@ -213,7 +213,7 @@ func (c *chat) rewind(ctx context.Context, rest string) error {
 	return nil
 }
 
-// fork goes on in a copy of the space.
+// fork continues in a copy of the space.
 func (c *chat) fork(ctx context.Context, _ string) error {
 	if c.space == "" || len(c.runs) == 0 {
 		return errNoSpace
@@ -227,16 +227,16 @@ func (c *chat) fork(ctx context.Context, _ string) error {
 	return nil
 }
 
-// Bounds of what is attached to a message, in bytes.
+// Limits of attachments, in bytes.
 const (
 	maxAttached = 128 << 10 // a file
 	maxTask     = 256 << 10 // a message with all that is attached
 )
 
-// attachments are words that name a file: @ and a path without spaces.
+// attachments matches words that name a file: @ and a path without spaces.
 var attachments = regexp.MustCompile(`(^|\s)@(\S+)`)
 
-// localFile returns the path that a line is nothing but, where a file is there.
+// localFile returns the path of a line that holds only the path of a regular file, and whether it is one.
 func localFile(line string) (string, bool) {
 	path := strings.TrimSpace(line)
 	if n := len(path); n > 1 && (path[0] == '\'' || path[0] == '"') && path[n-1] == path[0] { // as terminals paste names with spaces
@@ -249,7 +249,7 @@ func localFile(line string) (string, bool) {
 	return path, err == nil && info.Mode().IsRegular()
 }
 
-// expanded is a path with the folder of the user in place of ~.
+// expanded returns a path with the home folder in place of ~.
 func expanded(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {

@@ -23,7 +23,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// agentRun is the command that gives an agent a task.
+// agentRun returns the command that gives an agent a task.
 func agentRun(i *cmdline.Invocation) *cobra.Command {
 	var (
 		space, room string
@@ -86,7 +86,7 @@ func agentRun(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// agentFollow is the command that watches an agent at work.
+// agentFollow returns the command that follows an agent at work.
 func agentFollow(i *cmdline.Invocation) *cobra.Command {
 	var ask bool
 	c := &cobra.Command{
@@ -157,8 +157,8 @@ func registered(ctx context.Context, i *cmdline.Invocation, api *client.Client, 
 	return checked.Name, err
 }
 
-// followAgent tells on standard error what an agent does, until its run ends. Where ask is set, it asks the person here what a person has
-// to decide.
+// followAgent prints the work of an agent to standard error until its run ends. If ask is true, it asks the person at this terminal the
+// questions.
 func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run, ask bool) error {
 	p := i.Printer(i.Err)
 	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
@@ -188,7 +188,7 @@ func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 	}
 }
 
-// asked returns the question that an event asks a person; "" for other events.
+// asked returns the approval that an event requests; "" for other events.
 func asked(e event.Event) id.Approval {
 	var said struct {
 		Approval id.Approval `json:"approval_id"`
@@ -199,7 +199,7 @@ func asked(e event.Event) id.Approval {
 	return said.Approval
 }
 
-// answered asks the person here about a question. Without an answer the run waits.
+// answered asks the person at this terminal a question. Without an answer the run waits.
 func answered(ctx context.Context, i *cmdline.Invocation, api *client.Client, approval id.Approval) error {
 	done, err := i.Answer(ctx, api, approval)
 	if kind := fault.KindOf(err); err != nil && kind != fault.Denied && kind != fault.Conflict {
@@ -216,7 +216,7 @@ func answered(ctx context.Context, i *cmdline.Invocation, api *client.Client, ap
 	return nil
 }
 
-// tellAgent tells one event of an agent's run, or of a run in the space that one of its tool calls stands for.
+// tellAgent prints one event of an agent's run, or of the run in the space of one of its tool calls.
 func tellAgent(p *term.Printer, made run.Run, e event.Event) {
 	var said struct {
 		Title    string          `json:"title"`

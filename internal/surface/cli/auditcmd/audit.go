@@ -182,7 +182,7 @@ func writeWithheld(p *term.Printer, redacted uint64) {
 	}
 }
 
-// writeAudit writes what a verification by the daemon found.
+// writeAudit writes the result of a verification by the daemon.
 func writeAudit(p *term.Printer, r client.AuditReport) {
 	switch {
 	case r.Valid && r.Sealed == 0:

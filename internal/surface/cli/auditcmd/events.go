@@ -91,7 +91,7 @@ func Events(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// followEvents prints events until ctx ends. A stream that breaks is taken up again behind the last event.
+// followEvents prints events until ctx ends. It reconnects after the last event.
 func followEvents(ctx context.Context, i *cmdline.Invocation, api *client.Client, q client.EventFilter, p *term.Printer) error {
 	for e, err := range api.FollowEvents(ctx, q) {
 		if ctx.Err() != nil {

@@ -61,9 +61,8 @@ func auditKey(i *cmdline.Invocation) *cobra.Command {
 	var pem bool
 	c := &cobra.Command{
 		Use: "key", Short: "Print the public key that verifies the checkpoints", Args: cobra.NoArgs,
-		Long: "Key prints the public key of this installation. Keep a copy where nobody who can change the data directory can change it: " +
-			"whoever can\n" +
-			"write there can sign with another key and put that one's public key beside it.",
+		Long: "Key prints the public key of this installation. Keep a copy in a place where nobody can change it who\n" +
+			"can change the data directory. Such a person could sign with another key and put its public key beside it.",
 	}
 	c.Flags().BoolVar(&pem, "pem", false, "as PEM, for openssl and other stock tools")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -123,8 +122,8 @@ func auditProve(i *cmdline.Invocation) *cobra.Command {
 		Use: "prove [EVENT]", Short: "Write a proof that an event is in the log", Args: cobra.MaximumNArgs(1),
 		Long: "Prove writes a document that proves that an event, named by its id or its place, is in the log for which the last checkpoint " +
 			"was signed.\n" +
-			"Whoever has the public key checks it without this log: with agentbox audit check, or with stock tools as docs/PROOFS.md shows. With\n" +
-			"--since it proves instead that the log continues the one of an earlier checkpoint.",
+			"Anybody with the public key can check it without this log: with agentbox audit check, or with stock tools as docs/PROOFS.md shows.\n" +
+			"With --since it proves instead that the log continues the one of an earlier checkpoint.",
 		Example: "  agentbox audit prove 42 --out proof.json\n  agentbox audit prove --since 1000",
 	}
 	f := c.Flags()
@@ -217,7 +216,7 @@ func auditCheck(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// writeChecked writes what a proof proves.
+// writeChecked writes the result of a checked proof.
 func writeChecked(p *term.Printer, c cmdline.Checked) {
 	mark := p.Paint(term.Green, "✓")
 	switch c.Kind {

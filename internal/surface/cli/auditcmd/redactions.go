@@ -81,7 +81,7 @@ func auditRedactions(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// writeRedacted writes what a redaction has done.
+// writeRedacted writes the result of a redaction.
 func writeRedacted(p *term.Printer, done client.Redactions) {
 	p.Line("%s the data of %s destroyed; what stays is that there were some, and why they went", p.Paint(term.Green, "✓"),
 		map[bool]string{true: "1 event are", false: fmt.Sprint(len(done.Redactions)) + " events are"}[len(done.Redactions) == 1])

@@ -1,4 +1,5 @@
-// Package cmdline is what all commands share: the global flags, the way to the daemon, names, completions, questions and exit codes.
+// Package cmdline holds the shared code of all commands: the global flags, the way to the daemon, names, completions, questions and exit
+// codes.
 package cmdline
 
 import (

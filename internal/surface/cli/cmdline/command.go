@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// WrapArgs says what a command takes where cobra finds a wrong number of arguments.
+// WrapArgs names the arguments of a command if cobra finds a wrong number of them.
 func WrapArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

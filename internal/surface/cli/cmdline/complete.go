@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// completionTime is how long a shell waits for what a daemon would offer.
+// completionTime is how long a shell waits for a daemon's offers.
 const completionTime = 500 * time.Millisecond
 
 // offer is a function that returns the completions of an argument or of a flag's value.
@@ -195,7 +195,7 @@ var enumerations = map[string][]string{
 	"zone":             {"sandbox", "supervised", "high_stakes"},
 }
 
-// values offers what a flag takes.
+// values offers the values of a flag.
 func (i *Invocation) values(cmd *cobra.Command, f *pflag.Flag) offer {
 	above := ""
 	if cmd.HasParent() {
@@ -219,7 +219,7 @@ func (i *Invocation) values(cmd *cobra.Command, f *pflag.Flag) offer {
 	return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// fromDaemon offers what a daemon has; nothing where none answers.
+// fromDaemon offers names and ids from a daemon; nothing where none answers.
 func (i *Invocation) fromDaemon(cmd *cobra.Command, list func(ctx context.Context, api *client.Client) ([]string, error)) ([]string,
 	cobra.ShellCompDirective) {
 	api, err := i.Connect(cmd.Context())

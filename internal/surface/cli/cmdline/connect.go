@@ -36,7 +36,7 @@ func (i *Invocation) DataDir() (string, error) {
 	return Absolute(home + "/.agentbox")
 }
 
-// Place returns where the local daemon keeps what it has.
+// Place returns the folders of the local daemon.
 func (i *Invocation) Place() (p Place, err error) {
 	if p.DataDir, err = i.DataDir(); err != nil {
 		return p, err

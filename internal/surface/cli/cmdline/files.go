@@ -55,12 +55,12 @@ func Savable(target string, force bool) error {
 	return nil
 }
 
-// vacant refuses a name that is taken by what is not to be replaced.
+// vacant refuses the name of an existing file that must not be replaced.
 func vacant(target string, force bool) error {
 	info, err := os.Lstat(target)
 	switch {
 	case err != nil || force && info.Mode().IsRegular():
-		return nil // what is wrong with its folder is seen when it is written
+		return nil // writing the file reports a wrong folder
 	case info.IsDir():
 		return fault.New(fault.Conflict, "file_exists", "%s is a folder", term.OneLine(target, 200)).With("name a file in it")
 	case !info.Mode().IsRegular():

@@ -20,7 +20,7 @@ type Proof struct {
 	Redacted    int          `json:"redacted"`    // of them, whose data were destroyed, as the log says: their headers hold
 	Sealed      int          `json:"sealed"`      // of them, whose data cannot be opened here, and were not checked
 	Streams     int          `json:"streams"`     // chains of hashes
-	Documents   int          `json:"documents"`   // documents held against what the log folds to, byte for byte
+	Documents   int          `json:"documents"`   // documents that were compared with the folded log, byte for byte
 	Contents    int          `json:"contents"`    // contents that events name, read and held against their hashes
 	Snapshots   int          `json:"snapshots"`   // snapshots of spaces that events name, read and held against their hashes
 	Checkpoints []Held       `json:"checkpoints"` // that the log was held against
@@ -29,7 +29,7 @@ type Proof struct {
 	SnapshotBytes  int64    `json:"snapshot_bytes"`      // of snapshots that were read
 	SealedContents int      `json:"sealed_contents"`     // contents that events name and that could not be opened
 	Unchecked      []string `json:"unchecked,omitempty"` // what could not be checked, each as a sentence
-	Notes          []string `json:"notes,omitempty"`     // what is not here and may be so, each as a sentence
+	Notes          []string `json:"notes,omitempty"`     // things that may be missing here, each as a sentence
 }
 
 // Held is a checkpoint that the log was compared with, and its source.
@@ -51,7 +51,7 @@ type Flaw struct {
 	Detail   string   `json:"detail"`
 }
 
-// Kept says what a backup holds.
+// Kept counts the content of a backup.
 type Kept struct {
 	MadeAt  time.Time `json:"made_at"`
 	Program string    `json:"agentbox"` // the version that made it
@@ -62,12 +62,12 @@ type Kept struct {
 	Changed int       `json:"changed"`    // files that were written to while they were read
 }
 
-// Host is what the app gives the command line: the surroundings of the process, and the functions that work without the API.
+// Host is the command line's view of the app: the surroundings of the process, and the functions that work without the API.
 type Host struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	Isset    func(string) bool                  // the variable is set, be it empty; nil means that none is set and empty
+	Isset    func(string) bool                  // the variable is set, even to nothing; nil means that none is set to nothing
 	Terminal bool                               // Out is a terminal
 	Asks     bool                               // In is a terminal
 	Width    int                                // characters of a line of Out; 0 where nobody reads it
@@ -87,7 +87,7 @@ type Host struct {
 	Engine func(ctx context.Context, desk client.Desk, e Engine) error
 	// ModelContext serves the Model Context Protocol over a pair of streams until the client ends it, or ctx does.
 	ModelContext func(ctx context.Context, c ModelContext, in io.ReadCloser, out io.WriteCloser) error
-	// Doctor probes what the host can isolate.
+	// Doctor probes the isolation tiers of the host.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
 	// RunModule runs a WebAssembly module, without a daemon.
 	RunModule func(ctx context.Context, m Module) (ModuleEnd, error)
@@ -108,7 +108,7 @@ type Host struct {
 type Place struct {
 	DataDir string
 	Store   string // address of the database that the log lies in; "" for a file in the data directory
-	Shared  string // folder with what the daemons of a database share; "" for the data directory, of one that has it alone
+	Shared  string // folder that the daemons of a database share; "" for the data directory of a daemon alone
 }
 
 // Engine is the configuration of an engine outside of the daemon.
@@ -117,7 +117,7 @@ type Engine struct {
 	Hands   int    // runs that it works on at the same time
 	Once    bool   // it ends when there is nothing to claim
 	Verbose bool
-	JSONLog bool // what it tells is written as JSON
+	JSONLog bool // its log is JSON
 }
 
 // Daemon is the configuration of a daemon, from the flags of the command line. Empty fields mean the defaults.
@@ -149,7 +149,7 @@ type Daemon struct {
 	Witnesses  []string // to which checkpoints are brought
 }
 
-// Moved says what a file of a workspace holds.
+// Moved counts the content of a file of a workspace.
 type Moved struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	Events    uint64       `json:"events"`
@@ -183,7 +183,7 @@ type Audit struct {
 	Abandon func(ctx context.Context, q AuditQuery, reason string) (int, error)
 }
 
-// AuditQuery says what is proven.
+// AuditQuery names the events to prove.
 type AuditQuery struct {
 	Place
 	PublicKey string // "" for the one in the data directory
@@ -196,7 +196,7 @@ type AuditQuery struct {
 	Last      uint64
 	Against   []string
 
-	SnapshotBytes int64                        // how much of the snapshots of a workspace is read at most
+	SnapshotBytes int64                        // the most bytes of a workspace's snapshots that are read
 	Progress      func(files int, bytes int64) // gets the number of snapshots checked so far, and the bytes read
 }
 
@@ -207,7 +207,7 @@ type PublicKey struct {
 	PEM  string `json:"pem"`        // for openssl and most libraries
 }
 
-// Checkpoint is a signed checkpoint and what it says.
+// Checkpoint is a signed checkpoint and its decoded fields.
 type Checkpoint struct {
 	Origin    string `json:"origin"`
 	Size      uint64 `json:"size"`
@@ -216,7 +216,7 @@ type Checkpoint struct {
 	PublicKey string `json:"public_key"`
 }
 
-// Checked is what a document of proof proves.
+// Checked is the result of a checked document of proof.
 type Checked struct {
 	Kind     string       `json:"kind"` // event, consistency, export
 	Origin   string       `json:"origin"`
@@ -248,7 +248,7 @@ type Witness struct {
 	Keys   []string // public keys of the installations that it knows
 }
 
-// Module is a WebAssembly module to be run on this machine, and what it may use.
+// Module is a WebAssembly module for this machine, with the bounds of its use.
 type Module struct {
 	File     string
 	Args     []string
@@ -285,7 +285,7 @@ type ModuleEnd struct {
 type ModelContext struct {
 	API     *client.Client
 	Agent   string        // the name of the agent for whom runs are started; "" for the client's own name
-	Space   string        // an id or name: work in this space; "" for one that is made for the session
+	Space   string        // id or name of the session's space; "" for a new one
 	Runtime string        // of the session's own space
 	Policy  string        // of the session's own space
 	TTL     time.Duration // of the session's own space

@@ -21,7 +21,7 @@ import (
 type Located struct {
 	Addr  string `json:"addr"` // host:port
 	PID   int    `json:"pid"`
-	Phase string `json:"phase"` // what it does before it can work; "" for one that can
+	Phase string `json:"phase"` // its present step before it can work; "" once it can
 }
 
 // URL returns the address of the API.

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// CompleteApprovals offers what waits for a person.
+// CompleteApprovals offers the questions that wait for a person.
 func (i *Invocation) CompleteApprovals(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

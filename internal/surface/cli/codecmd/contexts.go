@@ -84,8 +84,8 @@ func contextRun(i *cmdline.Invocation) *cobra.Command {
 		Long: "Run sends code to an interpreter of a space that keeps what the code defines for the next time. The code comes from the command " +
 			"line (--code), from a FILE of this\n" +
 			"machine, or from standard input (-, and where nothing is named). The context is made by the first code that is run in it.\n" +
-			"What the code prints passes through as it comes, and then the value of its last expression; tables, pictures and the like are listed " +
-			"below, as artifacts of the run.",
+			"The output of the code appears as it comes, and then the value of its last expression. The command lists tables, pictures and the " +
+			"like below, as artifacts of the run.",
 		Example: "  agentbox context run lab c -r python -c 'x = 6'\n  agentbox context run lab c -r python -c 'x * 7'\n  agentbox context run " +
 			"lab plot figure.py --save out",
 	}
@@ -206,7 +206,7 @@ func (r *cellRun) written(ctx context.Context, api *client.Client, said, from st
 	return "", cmdline.Usage("there is no context %s yet; say what its code is written in: -r python, js or ts", r.name)
 }
 
-// cellRan is what came of a cell, in JSON.
+// cellRan is the result of a cell, in JSON.
 type cellRan struct {
 	Stdout     string      `json:"stdout"`
 	Stderr     string      `json:"stderr"`
@@ -214,10 +214,10 @@ type cellRan struct {
 	TimedOut   bool        `json:"timed_out"`
 	Limit      string      `json:"limit,omitempty"` // the bound that ended it
 	DurationMS int64       `json:"duration_ms"`
-	Gas        int64       `json:"gas,omitempty"`   // what it computed
+	Gas        int64       `json:"gas,omitempty"`   // the gas that it used
 	Seed       string      `json:"seed,omitempty"`  // what decided its chance
 	Clock      *time.Time  `json:"clock,omitempty"` // where its clock began
-	Displays   []displayed `json:"displays"`        // what it has shown
+	Displays   []displayed `json:"displays"`        // the values that it has shown
 	Context    string      `json:"context"`
 	Language   string      `json:"language"`
 	Space      id.Space    `json:"space_id"`
@@ -230,7 +230,7 @@ type displayed struct {
 	File string `json:"file,omitempty"`
 }
 
-// run runs the cell and says what came of it.
+// run runs the cell and shows its result.
 func (r *cellRun) run(ctx context.Context, api *client.Client) error {
 	var stdout, stderr bytes.Buffer
 	var toOut, toErr io.Writer = r.i.Out, r.i.Err

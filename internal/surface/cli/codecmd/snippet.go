@@ -32,7 +32,7 @@ var Hidden = []string{SeedVariable, ClockVariable}
 
 // language is a language of snippets: the name of its file, and the program that runs it in every tier.
 type language struct {
-	names         []string // what it is called, the endings of its files too
+	names         []string // its names, with the endings of its files
 	file, program string   // without a program it is one itself
 }
 
@@ -72,8 +72,8 @@ func Snippets(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "exec [FILE] [ARG...]", Short: "Run a snippet in a new space, which is removed afterwards", Args: cobra.ArbitraryArgs,
 		Long: "Exec makes a space, runs a program there that comes from a file, from standard input (-) or from the command line (--code), and " +
-			"removes the space. What the\n" +
-			"program prints passes through as it comes, and its exit code is the command's; what Agentbox itself has to say goes to standard " +
+			"removes the space. The\n" +
+			"output of the program appears as it comes, and its exit code is the command's. Messages of Agentbox itself go to standard " +
 			"error. Arguments of the program stand behind --.\n" +
 			"The program passes the gate as everything does: where policy asks a person, the question is shown, and the program waits for the " +
 			"answer.",
@@ -116,7 +116,7 @@ func Snippets(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// run reads the program, runs it and says what came of it. An empty from means that the program stands on the command line.
+// run reads the program, runs it and shows its result. An empty from means that the program stands on the command line.
 func (s *snippet) run(ctx context.Context, from string, args []string) error {
 	if from == "" && s.language == "" {
 		return cmdline.Usage("say what the program is written in: -r python, js, ts or bash")
@@ -227,7 +227,7 @@ func (s *snippet) written(from string, program []byte) (int, error) {
 		40)).With("name it with -r")
 }
 
-// operation is what runs the program.
+// operation is the operation that runs the program.
 func (s *snippet) operation(language int, args []string) (op run.Operation, err error) {
 	l := languages[language]
 	words := []string{l.program, l.file}
@@ -374,17 +374,17 @@ type executed struct {
 	Limit      string             `json:"limit,omitempty"` // the bound that ended it
 	DurationMS int64              `json:"duration_ms"`
 	Tier       string             `json:"tier"`
-	Gas        int64              `json:"gas,omitempty"`       // what it computed, where the tier counts it
+	Gas        int64              `json:"gas,omitempty"`       // the gas that it used, where the tier counts it
 	Seed       string             `json:"seed,omitempty"`      // what decided its chance
 	Clock      *time.Time         `json:"clock,omitempty"`     // where its clock began
 	Undecided  string             `json:"undecided,omitempty"` // what was to decide its chance or its clock, and does not in this tier
-	Lacks      []run.Lack         `json:"lacks,omitempty"`     // what it wanted and the tier has not
+	Lacks      []run.Lack         `json:"lacks,omitempty"`     // the features that it wanted and the tier lacks
 	Files      []space.Difference `json:"files"`               // that it changed
 	Space      id.Space           `json:"space_id"`
 	Run        id.Run             `json:"run_id"`
 }
 
-// tell takes over what a result says.
+// tell takes over a result.
 func (x *executed) tell(in space.Space, e run.Result) {
 	x.Limit, x.Tier = e.Limit, cmdline.First(e.Tier, in.Tier)
 	x.Gas, x.Seed, x.Clock, x.Lacks = e.Gas, e.Seed, e.Clock, e.Lacks

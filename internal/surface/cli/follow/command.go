@@ -119,7 +119,7 @@ func (o *Ordered) Follow(ctx context.Context, r id.Run) (result run.Result, err 
 // maxLacked is how many things are named that a space lacks.
 const maxLacked = 3
 
-// lacked names what a space lacked.
+// lacked names the features that a space lacked.
 func lacked(all []run.Lack) string {
 	names := make([]string, 0, maxLacked)
 	for _, l := range all[:min(len(all), maxLacked)] {

@@ -1,4 +1,4 @@
-// Package follow starts runs and shows what they print until they end.
+// Package follow starts runs and shows their output until they end.
 package follow
 
 import (
@@ -113,7 +113,7 @@ func TellOfQueue(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 		}
 		shown, err := api.Run(ctx, r)
 		if err != nil || shown.Status != run.Queued {
-			return // what is wrong shows where the run is watched
+			return // watching the run shows the error
 		}
 		if why := queued(ctx, i, api, in, r); why != "" {
 			p := i.Printer(i.Err)
@@ -127,7 +127,7 @@ func TellOfQueue(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 	}
 }
 
-// queued says what a run waits for; "" where that cannot be found out.
+// queued names the reason why a run waits; "" if it cannot find one.
 func queued(ctx context.Context, i *cmdline.Invocation, api *client.Client, in id.Space, r id.Run) string {
 	for _, status := range []run.Status{run.AwaitingApproval, run.Running} {
 		page, err := api.Runs(ctx, client.RunFilter{Space: in, Status: string(status), Page: client.Page{Limit: 1}})
@@ -145,7 +145,7 @@ func queued(ctx context.Context, i *cmdline.Invocation, api *client.Client, in i
 	return ""
 }
 
-// QueuedLong is how long a run is queued before it is said what it waits for.
+// QueuedLong is the time in the queue after which the command line names the reason.
 const QueuedLong = time.Second
 
 // away is the fault of a daemon that cannot be reached any more while a run is watched.

@@ -82,7 +82,7 @@ func (w *watch) room(taken int) int {
 	return max(20, w.p.Width-taken)
 }
 
-// output writes what a command prints, line by line, behind a bar. A character that comes in two pieces is put together first.
+// output writes the output of a command, line by line, behind a bar. A character that comes in two pieces is put together first.
 func (w *watch) output(data []byte, colour string) {
 	data = append(w.rest, data...)
 	whole := len(data)

@@ -18,7 +18,7 @@ func Backups(i *cmdline.Invocation) *cobra.Command {
 		Use: "backup FILE.tar.gz", Short: "Back up a data directory into one file", Args: cobra.ExactArgs(1),
 		Long: "Backup writes the log of one moment, stored contents and the files of spaces into one compressed tar archive with a hash for " +
 			"each entry.\n" +
-			"It reads the data directory itself. Keys stay out of it unless --with-keys is given: whoever has such a file has the keys' power.\n" +
+			"It reads the data directory itself. The file has no keys without --with-keys. With keys it gives its holder their power.\n" +
 			"Files of spaces that are written to meanwhile are kept as they were read; the answer counts them.",
 		Example: "  agentbox backup /mnt/stick/agentbox.tar.gz\n  agentbox restore /mnt/stick/agentbox.tar.gz --data ~/restored",
 	}
@@ -59,7 +59,7 @@ func Restore(i *cmdline.Invocation) *cobra.Command {
 		Long: "Restore makes the data directory that --data or AGENTBOX_HOME names, which must be empty or not there yet. It holds every file " +
 			"against\n" +
 			"the backup's own hashes and proves the log before the directory gets its name; after an error nothing is left.\n" +
-			"What the log holds is sealed, and a backup has no keys unless it was made with them: name their folder with --keys, now or later. " +
+			"The data of the log are sealed, and a backup has no keys unless it was made with them: name their folder with --keys, now or later. " +
 			"Without\n" +
 			"keys the log is verified and proved, and its headers are exported, but no daemon starts on it. Data redacted since the backup " +
 			"was made\n" +

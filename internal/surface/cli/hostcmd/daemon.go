@@ -186,7 +186,7 @@ type diagnosis struct {
 	Tiers []space.Report `json:"tiers"`
 }
 
-// Doctor says what the host can isolate.
+// Doctor shows which isolation tiers the host supports.
 func Doctor(i *cmdline.Invocation) *cobra.Command {
 	var d cmdline.Daemon
 	c := &cobra.Command{
@@ -225,7 +225,7 @@ func Doctor(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// writeReport writes what a tier found out about the host.
+// writeReport writes a tier's report about the host.
 func writeReport(p *term.Printer, r space.Report) {
 	status, colour := "no space can be made", term.Red
 	switch {
@@ -263,7 +263,7 @@ var notable = []string{
 	"java", "ruby",
 }
 
-// writeOffer writes what the spaces of a tier have.
+// writeOffer writes the programs and interpreters of a tier's spaces.
 func writeOffer(p *term.Printer, o space.Offer) {
 	reach := "none: what needs another host is refused"
 	if o.Network {

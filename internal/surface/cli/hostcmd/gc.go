@@ -43,7 +43,7 @@ func Collect(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// writeContents shows what is kept beside the log and what a sweep would free.
+// writeContents shows the contents beside the log, and the part that a sweep would free.
 func writeContents(p *term.Printer, s client.ContentState) {
 	quota := "without a quota"
 	if s.Quota > 0 {
@@ -55,7 +55,7 @@ func writeContents(p *term.Printer, s client.ContentState) {
 	writeSwept(p, "would be freed", s.Sweep)
 }
 
-// writeSwept shows what was freed, or would be.
+// writeSwept shows the contents that a sweep freed or would free.
 func writeSwept(p *term.Printer, freed string, s content.Swept) {
 	row := func(what string, f content.Freed) []term.Cell {
 		return []term.Cell{{Text: what, Colour: ""}, term.Text(fmt.Sprint(f.Kept)), term.Text(term.Bytesize(f.KeptBytes)),

@@ -62,10 +62,10 @@ func ImportWorkspace(i *cmdline.Invocation) *cobra.Command {
 			"Everything is held\n" +
 			"against its hashes and the checkpoint in the file before any of it is seen; after an error, or a crash, nothing is there and it may " +
 			"be repeated.\n" +
-			"The workspace must not exist there. Spaces do not come along: those that lived end as moved. Where a daemon runs on the data " +
+			"The workspace must not exist there. Spaces do not come along: those that lived end as moved. If a daemon runs on the data " +
 			"directory, or --url names\n" +
-			"one, the file is sent to it, and what others write waits while it is taken in; else the data directory is written by the command " +
-			"itself.",
+			"one, the command sends the file to it, and other writes wait until it is imported. Otherwise the command itself writes the data " +
+			"directory.",
 		Example: "  agentbox import ws.tar.gz --data ~/second\n  agentbox import ws.tar.gz --public-key agentbox.pub",
 	}
 	c.Flags().StringVar(&key, "idempotency-key", "", "the same key and file are imported once, however often they are sent to a daemon")
@@ -126,7 +126,7 @@ func takeWorkspace(ctx context.Context, i *cmdline.Invocation, name, public, key
 	}, "the running daemon", err
 }
 
-// writeMoved says what was signed of a workspace, and what is not there.
+// writeMoved shows the signed checkpoint of a workspace, and the missing parts.
 func writeMoved(p *term.Printer, m cmdline.Moved) {
 	if m.Size > 0 {
 		p.Line("%s", term.Wrapped("the first "+strconv.FormatUint(m.Size,

@@ -31,12 +31,12 @@ func wasiRun(i *cmdline.Invocation) *cobra.Command {
 		Use: "run MODULE [ARG...]", Short: "Run a module, with the folders that are named and nothing else", Args: cobra.MinimumNArgs(1),
 		Long: "Run executes a WebAssembly module as the nano tier does: metered, over copies of its folders, with a virtual clock and seeded " +
 			"chance. It needs no daemon.\n" +
-			"What it reads and writes is this command's input and output; its exit code is this command's. When it ends by itself, with whatever " +
+			"The module uses the input, the output and the exit code of this command. When it ends by itself, with any " +
 			"code, the\n" +
-			"folders are changed as it has left them; when it is stopped or traps, they stay as they were, and the exit code of a trap is 134. " +
+			"folders keep its changes. When it is stopped or traps, they stay as they were. The exit code of a trap is 134. " +
 			"Flags stand before\n" +
-			"MODULE; what stands behind it is the module's, -- too. A folder without ::GUEST that is the only one is also /, so that a path may " +
-			"begin at it.",
+			"MODULE; everything behind it belongs to the module, even --. A folder without ::GUEST that is the only one is also /, so that a path " +
+			"may begin at it.",
 		Example: "  agentbox wasi run --dir . --env HOME=/ tool.wasm -v file.txt\n  agentbox wasi run --dir src::/in --dir out --env LANG " +
 			"convert.wasm /in/a out/b\n  agentbox wasi run --gas 1000000000 --seed 7 --json program.wasm",
 	}

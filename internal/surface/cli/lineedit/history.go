@@ -25,7 +25,7 @@ const (
 type History struct {
 	file  string // "" keeps it for as long as the session lasts
 	lines []string
-	Mute  bool // what is typed now is an answer and no line
+	Mute  bool // the person types an answer now, not a line
 	wrong error
 }
 
@@ -74,7 +74,7 @@ func (h *History) Add(line string) {
 	if h.Mute || !h.remember(line) || h.file == "" {
 		return
 	}
-	if err := h.append(line); err != nil { // it is said at the end of the session, once
+	if err := h.append(line); err != nil { // printed once, at the end of the session
 		h.wrong, h.file = fault.Wrap(err, fault.Unavailable, "history_not_kept", "the history could not be kept in %s", h.file), ""
 	}
 }

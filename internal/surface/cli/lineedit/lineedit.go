@@ -26,7 +26,7 @@ type Editor struct {
 	i *cmdline.Invocation
 }
 
-// Tab completes what is typed when the key is pressed, as the callback of an xterm terminal does.
+// Tab completes the typed text when the person presses the key, as the callback of an xterm terminal does.
 type Tab func(line string, pos int, key rune) (newLine string, newPos int, ok bool)
 
 // Open begins to edit lines, with the history of a name. The caller ends it with done, which leaves the terminal as it was. The editor is

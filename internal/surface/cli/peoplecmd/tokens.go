@@ -75,7 +75,7 @@ func tokenList(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// scopesLine says in a line what a token permits.
+// scopesLine lists the scopes of a token in one line.
 func scopesLine(s token.Scopes) string {
 	var parts []string
 	for _, one := range []struct {
@@ -100,8 +100,9 @@ func tokenGrant(i *cmdline.Invocation) *cobra.Command {
 		Use: "grant PRINCIPAL", Short: "Grant a capability token, whose bearer is shown once", Args: cobra.ExactArgs(1),
 		Long: "A token narrows what its holder may do. One thing it adds: where the policy of a space says so (standard and permissive do), an " +
 			"agent or a service starts runs there\n" +
-			"under a token that names run.start, and not under *. What is derived from another one permits what both permit, ends no later and is " +
-			"revoked with it. The bearer is used like a key. What is left out permits nothing of its kind, but for --room, which is * then.",
+			"under a token that names run.start, and not under *. A token that is derived from another one permits what both permit. " +
+			"It ends no later, and is revoked with it. Use the bearer like a key. A scope without an option permits nothing of its " +
+			"kind, but --room is * then.",
 		Example: "  agentbox token grant AGENT --action run.start,file.read --read file,run --ends-after 8h\n  agentbox token grant AGENT " +
 			"--derive-from TOKEN --action file.read --read file",
 	}

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// Approvals are the commands about what waits for a person.
+// Approvals are the commands about questions that wait for a person.
 func Approvals(i *cmdline.Invocation) *cobra.Command {
 	list := approvalList(i)
 	c := &cobra.Command{

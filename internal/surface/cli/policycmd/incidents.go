@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// Incidents are the commands about what went wrong.
+// Incidents are the commands about incidents.
 func Incidents(i *cmdline.Invocation) *cobra.Command {
 	list := incidentList(i)
 	c := cmdline.Group("incident", "Track incidents and what was learned from them", incidentOpen(i), list, incidentShow(i),

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// outsideFlags say what is to be done outside of Agentbox.
+// outsideFlags describe an action outside of Agentbox.
 type outsideFlags struct {
 	target, method, tool, request, zone, room, run, as, space, question string
 }

@@ -205,7 +205,7 @@ func writeExplanation(p *term.Printer, e policy.Explanation) {
 	WriteWarnings(p, e.Warnings)
 }
 
-// WriteWarnings writes what has no effect, or more than a reader may expect.
+// WriteWarnings writes the parts of a policy that have no effect, or more effect than a reader may expect.
 func WriteWarnings(p *term.Printer, list []string) {
 	for _, one := range list {
 		p.Line("%s %s", p.Paint(term.Yellow, "warning:"), term.Plain(one))
@@ -352,7 +352,7 @@ func policyValidate(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// KillSwitch stops every effect; reading goes on, and what is only recorded.
+// KillSwitch stops every effect. Reading goes on, and so do changes that are only recorded.
 func KillSwitch(i *cmdline.Invocation) *cobra.Command {
 	set := func(on bool) func(cmd *cobra.Command, args []string) error {
 		return func(cmd *cobra.Command, _ []string) error {

@@ -16,8 +16,8 @@ func policyShow(i *cmdline.Invocation) *cobra.Command {
 	var cedar bool
 	c := &cobra.Command{
 		Use: "show PRESET|SPACE", Short: "List what a policy allows, asks about and refuses", Args: cobra.ExactArgs(1),
-		Long: "Show lists the rules of a preset, or of the policy of a space. What is refused wins over what asks, what asks over what is " +
-			"allowed; what nothing allows is refused.",
+		Long: "Show lists the rules of a preset, or of the policy of a space. A rule that refuses wins over one that asks, and one that asks " +
+			"wins over one that allows. An action without a rule is refused.",
 		Example: "  agentbox policy show standard\n  agentbox policy show spc_...",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.Connect(cmd.Context())
@@ -111,7 +111,7 @@ func shownRules(cedar string) []shownRule {
 	return rules
 }
 
-// writePolicy writes what a policy allows, asks about and refuses.
+// writePolicy writes the actions that a policy allows, asks about and refuses.
 func writePolicy(p *term.Printer, b policy.Bundle) {
 	p.Line("%s", p.Paint(term.Bold, term.Plain(b.Name)))
 	p.Fields("bundle", b.Hash.String(), "a file", term.Bytesize(b.Limits.FileBytes), "a command",

@@ -77,7 +77,7 @@ func asked(b *strings.Builder, a run.Asked) {
 	removed(b, a.Removed)
 }
 
-// became writes how an operation was decided and what came out.
+// became writes the decision about an operation and its result.
 func became(b *strings.Builder, o run.Outcome) {
 	words, _ := runview.Said(o.Result)
 	decision := cmdline.First(o.Decision, "-")
@@ -109,7 +109,7 @@ func became(b *strings.Builder, o run.Outcome) {
 	removed(b, o.Removed)
 }
 
-// removed names what was taken out.
+// removed names the removed parts.
 func removed(b *strings.Builder, texts map[string]run.Removed) {
 	names := make([]string, 0, len(texts))
 	for name := range texts {

@@ -27,9 +27,9 @@ func RunExport(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "export RUN", Short: "Write a run's transcript: what was asked, decided and done", Args: cobra.ExactArgs(1),
 		Long: "Export writes a transcript as JSON Lines, which `agentbox runs replay` replays here or elsewhere, or as Markdown to be read.\n" +
-			"What is redacted leaves its hash, so that a replay can still be compared; of environment variables only the names stay.\n" +
-			"With --files it carries what the run began with, as it was and without redaction, so that the run can be replayed where `agentbox " +
-			"runs import` takes it.",
+			"Redacted parts leave their hashes, so that a replay can still be compared; of environment variables only the names stay.\n" +
+			"With --files it carries the first files of the run without redaction, so that the run can be replayed where `agentbox runs import` " +
+			"imports it.",
 		Example: "  agentbox runs export run_... -o run.jsonl --files\n  agentbox runs export run_... --format md --redact env,output",
 	}
 	f := c.Flags()
@@ -75,7 +75,7 @@ func RunExport(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// exported says in JSON what was written.
+// exported is the summary of a written transcript, in JSON.
 type exported struct {
 	Run      id.Run   `json:"run_id"`
 	File     string   `json:"file"`

@@ -72,7 +72,7 @@ func (b *beside) operation(i *cmdline.Invocation, words []string) run.Operation 
 	return op
 }
 
-// asWord is a text as one word of the shell, whatever is in it.
+// asWord writes any text as one word of the shell.
 func asWord(s string) string {
 	if w := cmdline.Word(s); w == s {
 		return w
@@ -251,7 +251,7 @@ func feed(ctx context.Context, i *cmdline.Invocation, api *client.Client, r run.
 	}, nil
 }
 
-// pour gives what comes from standard input, and its end.
+// pour gives the bytes of standard input, and its end.
 func pour(ctx context.Context, i *cmdline.Invocation, api *client.Client, r run.Run) error {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -307,7 +307,7 @@ func typeInto(ctx context.Context, i *cmdline.Invocation, api *client.Client, r 
 // lookAtSize is the interval between checks of the terminal's size.
 const lookAtSize = 500 * time.Millisecond
 
-// inputAgain is how long after a refusal the same input is given again to a command that does not read it.
+// inputAgain is the delay before refused input is sent again to a command that does not read it.
 const inputAgain = 100 * time.Millisecond
 
 func input(r run.Run, data []byte) client.Input {

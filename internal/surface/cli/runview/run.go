@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// writeOrder says what an engine was asked for, and what it said at the end.
+// writeOrder writes the input of an engine's run and its output.
 func writeOrder(p *term.Printer, r client.RunShown) {
 	fields := []string{}
 	add := func(name, value string) {

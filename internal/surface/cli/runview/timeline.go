@@ -20,7 +20,7 @@ func writeTimeline(p *term.Printer, r run.Run, results []run.Result) {
 		}
 	}
 	var rows [][]term.Cell
-	var cut []string // what the last column has no room for
+	var cut []string // lines that the last column has no room for
 	summary := writeSummaryWidth(p)
 	for i, o := range r.Operations {
 		ending, colour := outcome(o, byOperation[o.ID])

@@ -17,7 +17,7 @@ func WriteDisplay(p *term.Printer, d run.Display, where string) {
 	}
 }
 
-// FormOf says in a few words what a form of a value is.
+// FormOf describes a form of a value in a few words.
 func FormOf(d run.Display) string {
 	about := term.Bytesize(d.Size)
 	switch {

@@ -224,7 +224,7 @@ func (s *session) unlessQueued(cancel func()) func(ctx context.Context, r id.Run
 	}
 }
 
-// offer shows what a word may become.
+// offer shows the completions of a word.
 func (s *session) offer(offers []string) {
 	shown := offers[:min(len(offers), maxOffers)]
 	width := 0

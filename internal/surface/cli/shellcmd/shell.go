@@ -36,10 +36,10 @@ func Shell(i *cmdline.Invocation) *cobra.Command {
 			"exported variables and $? go on from line\n" +
 			"to line; other variables, functions and options of the shell do not. Tab completes commands and files of the space, the arrows bring " +
 			"back lines (a line that begins with a\n" +
-			"space is not kept), Ctrl-C ends what runs or drops what is typed, Ctrl-D and exit end the session. Where policy asks a person, " +
-			"whoever may answer is asked here.\n" +
-			"Where the input is not a terminal, its lines are run, and the exit code is that of the last one; with --json what each brought is " +
-			"one object on a line.",
+			"space is not kept), Ctrl-C ends the running command or drops the typed text, Ctrl-D and exit end the session. If policy asks a " +
+			"person, and you may answer, the shell asks you.\n" +
+			"If the input is not a terminal, the shell runs its lines and exits with the code of the last one. With --json it writes the result " +
+			"of each line as one object on a line.",
 		Example: "  agentbox shell weather\n  echo 'cd src && ls' | agentbox shell spc_...",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.Connect(cmd.Context())
@@ -159,7 +159,7 @@ func (s *session) width() int {
 	return width
 }
 
-// tab completes what is typed when the key is pressed.
+// tab completes the typed text when the person presses the key.
 func (s *session) tab(ctx context.Context) func(line string, pos int, key rune) (string, int, bool) {
 	return func(line string, pos int, key rune) (string, int, bool) {
 		if key != '\t' || s.past.Mute {
@@ -219,7 +219,7 @@ func continues(line string) bool {
 	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
 }
 
-// say tells what is wrong, and the session goes on.
+// say shows an error, and the session goes on.
 func (s *session) say(err error) { cmdline.Complain(s.i.Err, s.i.Printer(s.i.Err), err) }
 
 // begin learns where the space's files lie and what is exported there, if policy lets a shell say it unasked.
@@ -268,7 +268,7 @@ func (s *session) begin(ctx context.Context) error {
 	return nil
 }
 
-// queued says what a run of the session waits for, and how a person gives it up.
+// queued names the reason why a run of the session waits, and how a person gives it up.
 func (s *session) queued(ctx context.Context, r id.Run) (stop func()) {
 	end := ""
 	if s.editor != nil {
@@ -292,7 +292,7 @@ func (s *session) allowed(ctx context.Context, op run.Operation) bool {
 	return err == nil && e.Decision.Outcome == policy.Allow
 }
 
-// lineDone is what a line brought, in JSON.
+// lineDone is the result of a line, in JSON.
 type lineDone struct {
 	Command string `json:"command"`
 	Stdout  string `json:"stdout"`
@@ -454,7 +454,7 @@ func (a *attended) leave() {
 	}
 }
 
-// output shows what the line prints, less what it says at its end.
+// output shows the output of the line, without the report at its end.
 func (a *attended) output(channel string, data []byte) error {
 	if channel == client.FrameStderr {
 		_, err := a.err.Write(data)
@@ -496,7 +496,7 @@ func (a *attended) asks(ctx context.Context, approval id.Approval) error {
 	return nil
 }
 
-// finish writes what is left to be shown.
+// finish writes the remaining output.
 func (a *attended) finish(rest []byte) {
 	_, _ = a.out.Write(rest) // who does not read any more misses nothing
 	for _, on := range a.screens {

@@ -21,10 +21,10 @@ import (
 // carried is the state that passes from one line of a session to the next: the working folder and the exported variables. Each line runs
 // in its own bash, so the operation carries the state: in its folder, in its environment, and else in front of its command.
 type carried struct {
-	top    string            // folder of the space's files, as its commands see it; "" where nothing is read back
+	top    string            // folder of the space's files, as its commands see it; "" if nothing is read back
 	folder string            // working folder, absolute
-	first  map[string]string // what was exported when the session began
-	now    map[string]string // what is exported
+	first  map[string]string // the exported variables when the session began
+	now    map[string]string // the exported variables
 	code   int               // exit code of the last line, for $?
 }
 
@@ -118,7 +118,7 @@ type leaving struct {
 // last thing that the line prints, with the exit code that the daemon reports of the shell itself, and not by a shell that was killed.
 type mark struct{ nonce string }
 
-// separator begins and ends what a line says.
+// separator begins and ends the report of a line.
 const separator = "\x1e"
 
 // telling is the command that prints the report. It ends with the exit code of the command before it.
@@ -144,7 +144,7 @@ func (m mark) split(printed []byte) (own, rest []byte) {
 	return printed, nil
 }
 
-// read reads what is said behind the mark by a line that ended with that exit code. It is not found where any other could have said it.
+// read reads the report behind the mark of a line that ended with that exit code. It finds none if another line could have written it.
 func (m mark) read(rest []byte, code int) (left leaving, found bool) {
 	said, ok := strings.CutPrefix(string(rest), separator+m.nonce+" ")
 	if !ok || m.nonce == "" || strings.Contains(said, m.nonce) {

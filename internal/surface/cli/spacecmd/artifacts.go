@@ -136,7 +136,7 @@ func artifactGet(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// Checked is the content of an artifact, which ends with an error where it is not what the artifact says.
+// Checked is the content of an artifact. Reading it ends with an error if its length or hash is not the artifact's.
 type Checked struct {
 	Content io.Reader
 	Hash    hash.Hash

@@ -280,7 +280,7 @@ func fileRemove(i *cmdline.Invocation) *cobra.Command {
 // maxNamed is how many withheld files are named.
 const maxNamed = 10
 
-// withheld says that files were kept from code. Where their names are not known it says how many there are.
+// withheld prints which files are withheld from code, or their number if the names are unknown.
 func withheld(i *cmdline.Invocation, names []string, n int) {
 	p, verb := i.Printer(i.Err), "files are"
 	if n == 1 {

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// shortDigits is how many digits of a snapshot's hash are shown in a table; as many name it in a command.
+// shortDigits is how many digits of a snapshot's hash a table shows. A command accepts as many.
 const shortDigits = 12
 
 func short(d event.Digest) string { return d.Hex()[:shortDigits] }
@@ -67,7 +67,7 @@ func spaceSnapshots(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// occasion says when a snapshot was made, in the words of its event.
+// occasion describes why a snapshot was made, in the words of its event.
 func occasion(r space.Recorded) string {
 	switch r.Cause {
 	case space.EventReady:
@@ -84,8 +84,8 @@ func spaceRewind(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "rewind SPACE TO", Short: "Return a space's files to an earlier snapshot", Args: cobra.ExactArgs(2),
 		ValidArgsFunction: i.CompleteSpaces,
-		Long: "TO is a snapshot, by its hash or at least 8 digits of it; a step, for what the files were after it; or a run, for " +
-			"what they were before it.\nAll files change or none does. What they are now is kept as a snapshot too, so a rewind can be undone.",
+		Long: "TO is a snapshot, by its hash or at least 8 digits of it; a step, for the files after it; or a run, for the " +
+			"files before it.\nAll files change or none does. The daemon keeps the present files as a snapshot too, so a rewind can be undone.",
 		Example: "  agentbox space rewind weather 3f9a1c20be77\n  agentbox space rewind weather run_01ARZ3NDEKTSV4RRFFQ69G5FAV",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -204,7 +204,7 @@ func writeComparison(p *term.Printer, c client.Comparison) {
 	}
 }
 
-// change says what differs.
+// change describes a difference.
 func change(d space.Difference) string {
 	if d.Before == nil || d.After == nil {
 		v := d.Before

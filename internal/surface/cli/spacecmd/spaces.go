@@ -122,7 +122,7 @@ func spaceCreate(i *cmdline.Invocation) *cobra.Command {
 // maxArchive is the largest archive that a space can start from over the API.
 const maxArchive = 20 << 20
 
-// seed reads what a space starts from: an archive is sent, a folder is named to the daemon.
+// seed reads the seed of a space: it sends an archive, and names a folder to the daemon.
 func seed(from string) (*client.SpaceSeed, error) {
 	if from == "" {
 		return nil, nil
@@ -171,7 +171,7 @@ func spaceList(i *cmdline.Invocation) *cobra.Command {
 					term.Text(s.Name)}
 			}
 			heads := []string{"space", "status", "tier", "policy", "expires", "name"}
-			if p.Width > 0 && p.Width < 100 { // the name is what a person looks for; the tier stands in space show
+			if p.Width > 0 && p.Width < 100 { // a person looks for the name; space show has the tier
 				heads = slices.Delete(heads, 2, 3)
 				for n := range rows {
 					rows[n] = slices.Delete(rows[n], 2, 3)
@@ -314,10 +314,10 @@ func spacePolicy(i *cmdline.Invocation) *cobra.Command {
 		}
 		return api.SetSpacePolicy(ctx, s, client.PolicyChoice{Policy: q.Policy, YAML: q.YAML, Cedar: q.Cedar})
 	})
-	c.Long = "What is done in the space from now on is judged under it, and files that it withholds are moved out of the view of code. " +
-		"Where it withholds other files than the\n" +
+	c.Long = "The policy judges all later actions in the space, and the daemon moves files that it withholds out of the view of code. " +
+		"If it withholds other files than the\n" +
 		"policy before, the interpreter contexts of the space end. It takes an operator. While a run is under way, or waits for a person, the " +
-		"change is refused."
+		"daemon refuses the change."
 	c.Example = "  agentbox space policy spc_... --policy permissive\n  agentbox space policy spc_... --file work.yaml"
 	c.Flags().StringVar(&t.Preset, "policy", "", "preset: restrictive, standard or permissive")
 	c.Flags().StringVar(&t.Rules, "file", "", "policy of a file: the short form (.yaml) or Cedar (.cedar)")

@@ -172,7 +172,7 @@ func messagePost(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// maxSaid is the most that is read of a file or the input for one text; the daemon's own limits are lower.
+// maxSaid is the most bytes that the command reads for one text; the daemon's own limits are lower.
 const maxSaid = 1 << 20
 
 // said reads a text that is given as it is, as @FILE or as - for the input.

@@ -45,7 +45,7 @@ func (f *contextFlags) addInherit(c *cobra.Command, usage string) {
 	_ = c.RegisterFlagCompletionFunc("inherit", cobra.FixedCompletions(room.Fields, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// context returns what the flags set.
+// context returns the context that the flags set.
 func (f *contextFlags) context(i *cmdline.Invocation, c *cobra.Command) (found room.Context, err error) {
 	for _, t := range []struct {
 		flag, text string

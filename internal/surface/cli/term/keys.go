@@ -68,7 +68,7 @@ func (t *Typed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write writes what the editor draws.
+// Write writes the editor's drawing.
 func (t *Typed) Write(p []byte) (int, error) { return t.Out.Write(p) }
 
 // Watch calls interrupt when that key is pressed, until stop is called.
@@ -84,7 +84,7 @@ func (t *Typed) Watch(interrupt func()) (stop func()) {
 					return
 				}
 				if key := bytes.LastIndexByte(piece, interruptKey); key >= 0 {
-					t.ahead, piece = nil, piece[key+1:] // what was typed before it is not wanted
+					t.ahead, piece = nil, piece[key+1:] // the key discards the text before it
 					interrupt()
 				}
 				t.ahead = append(t.ahead, piece[:min(len(piece), maxAhead-min(maxAhead, len(t.ahead)))]...)

@@ -54,7 +54,7 @@ func (m *Markdown) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Flush draws what was held, and ends the text. It leaves the terminal at the beginning of a line.
+// Flush draws the held text and ends it. It leaves the terminal at the beginning of a line.
 func (m *Markdown) Flush() error {
 	var b strings.Builder
 	if m.P.Colour {

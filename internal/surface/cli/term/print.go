@@ -1,4 +1,4 @@
-// Package term writes what a command has to say, for people at a terminal or as JSON, and makes foreign text harmless.
+// Package term writes the results of commands, for people at a terminal or as JSON, and makes foreign text harmless.
 package term
 
 import (
@@ -24,7 +24,7 @@ const (
 	Cyan   = "36"
 )
 
-// Printer writes what a command has to say, for people or as JSON.
+// Printer writes the results of a command, for people or as JSON.
 type Printer struct {
 	Out    io.Writer
 	JSON   bool

@@ -11,7 +11,7 @@ import (
 // the output.
 var colours = regexp.MustCompile(`^\x1b\[[0-9;]{0,32}m`)
 
-// Screen writes what a command prints to a terminal: text, line breaks, tabs and colours; all else that a terminal would obey is made
+// Screen writes the output of a command to a terminal: text, line breaks, tabs and colours; all else that a terminal would obey is made
 // visible. Pieces of a character or of a colour are held until the rest has come.
 type Screen struct {
 	Out      io.Writer
@@ -44,7 +44,7 @@ func (s *Screen) Write(data []byte) (int, error) {
 			continue
 		}
 		_, size := utf8.DecodeRuneInString(text)
-		if text[0] == '\r' { // what was written before stays to be seen
+		if text[0] == '\r' { // the earlier text stays visible
 			b.WriteByte('\n')
 		} else {
 			b.WriteString(Plain(text[:size]))
@@ -71,7 +71,7 @@ func unfinished(text string) bool {
 	return !utf8.FullRuneInString(text)
 }
 
-// Flush writes what was held, and ends colours.
+// Flush writes the held text and ends colours.
 func (s *Screen) Flush() error {
 	text := Plain(string(s.rest))
 	if string(s.rest) == "\r" {

@@ -26,7 +26,7 @@ func (Clock) Now() time.Time { return Noon() }
 // NewTimer returns a timer that never goes off.
 func (Clock) NewTimer(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }
 
-// Drawn returns what a function draws on a terminal of a width, with colours as {31:...}.
+// Drawn returns the drawing of a function on a terminal of a width, with colours as {31:...}.
 func Drawn(width int, draw func(*term.Printer)) string {
 	var out bytes.Buffer
 	draw(&term.Printer{Out: &out, Colour: true, Width: width})
@@ -55,7 +55,7 @@ func Golden(t *testing.T, name, got string) {
 	}
 }
 
-// Drawings compares what a terminal shows with golden files; -update rewrites them.
+// Drawings compares drawings with golden files; -update rewrites them.
 func Drawings(t *testing.T, all map[string]func(*term.Printer)) {
 	t.Helper()
 	for name, draw := range all {

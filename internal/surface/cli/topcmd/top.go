@@ -1,4 +1,4 @@
-// Package topcmd shows what runs now, again and again.
+// Package topcmd shows the running work, again and again.
 package topcmd
 
 import (
@@ -27,7 +27,7 @@ const (
 	mostTop  = time.Hour
 )
 
-// Top is the command that shows what happens now.
+// Top is the command that shows the running work.
 func Top(i *cmdline.Invocation) *cobra.Command {
 	var once bool
 	var every time.Duration
@@ -38,7 +38,7 @@ func Top(i *cmdline.Invocation) *cobra.Command {
 			"many questions wait, how fast the gate decides and the log grows. Keys: q ends; c, m, p, n and t sort by processor, memory, tasks " +
 			"(processes and threads), name and\n" +
 			"time; r turns the order round; the arrows, space and b move through a list that is longer than the screen.\n" +
-			"Where the output is not a terminal, and with --once or --json, it is shown once, after one interval.",
+			"If the output is not a terminal, and with --once or --json, it writes one view, after one interval.",
 		Example: "  agentbox top\n  agentbox top --once --interval 5s\n  agentbox top --json | jq '.spaces[] | select(.cpu_percent > 50)'",
 	}
 	c.Flags().BoolVar(&once, "once", false, "show it once, and end")
@@ -184,7 +184,8 @@ func footing(height int) int {
 	return 1
 }
 
-// draw writes what happens as lines of at most p.width columns; at most height of them, unless that is 0, from the space number skip on.
+// draw writes the running work as lines of at most p.width columns; at most height of them, unless that is 0, from the space number skip
+// on.
 func (t topNow) draw(p *term.Printer, o order, skip, height int) []string {
 	lines := slices.Clone(t.Spaces)
 	o.sort(lines, t.At)
@@ -319,7 +320,7 @@ const (
 	screenOff = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 )
 
-// watchTop shows what happens until q is pressed or ctx ends.
+// watchTop shows the running work until the person presses q or ctx ends.
 func watchTop(ctx context.Context, i *cmdline.Invocation, api *client.Client, last client.Top, every time.Duration) error {
 	restore, err := i.Keys()
 	if err != nil {
@@ -372,7 +373,7 @@ func watchTop(ctx context.Context, i *cmdline.Invocation, api *client.Client, la
 	}
 }
 
-// topView is what is on the screen.
+// topView is the state of the screen.
 type topView struct {
 	now   topNow
 	order order
@@ -399,7 +400,7 @@ func (v *topView) show(p *term.Printer, height int) {
 	fmt.Fprint(p.Out, b.String())
 }
 
-// press does what a key says, and reports whether it ends the program. The last byte of an arrow's sequence stands for it.
+// press obeys a key, and reports whether it ends the program. The last byte of an arrow's sequence stands for it.
 func (v *topView) press(key byte, page int) (quit bool) {
 	most := max(0, len(v.now.Spaces)-max(1, page))
 	switch key {

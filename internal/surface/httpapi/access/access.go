@@ -1,4 +1,4 @@
-// Package access is what the operations of all subjects share: what a caller may reach and see, names, pages, and answers to repeats.
+// Package access holds the shared code of the operations: a caller's rights and sight, names, pages, and answers to repeats.
 package access
 
 import (
@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Access says what a caller may reach, and finds what a request names. The operations of all subjects use it.
+// Access checks a caller's rights and resolves the names in a request. The operations of all subjects use it.
 type Access struct {
 	gate     *gate.Gate
 	spaces   *spaces.Service
@@ -29,7 +29,7 @@ func NewAccess(gate *gate.Gate, spaces *spaces.Service, query *query.Service, lo
 	return &Access{gate, spaces, query, log, identity, docs, labels}
 }
 
-// Part is what the operations of each subject have.
+// Part holds the shared services of the operations of a subject.
 type Part struct {
 	*wire.Server
 	*Access

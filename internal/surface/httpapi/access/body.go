@@ -57,7 +57,7 @@ var (
 	ErrUploadTooLarge = fault.New(fault.Exhausted, "body_too_large", "one upload may have %d bytes", int64(spaces.MaxUpload))
 )
 
-// Unreadable says what was wrong with a body that could not be read to its end.
+// Unreadable returns the error of a body that could not be read to its end.
 func Unreadable(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return ErrUploadTooLarge

@@ -80,7 +80,7 @@ func (a *Access) Permitted(ctx context.Context, c wire.Call, use token.Use) erro
 	return told
 }
 
-// RoomOf returns the room of what a parameter names; none for what belongs to the whole workspace, and for what is not there.
+// RoomOf returns the room of the thing that a parameter names. It returns none for a thing of the whole workspace, and for an unknown one.
 func (a *Access) RoomOf(ctx context.Context, ws id.Workspace, name, value string) (id.Room, error) {
 	switch name {
 	case "room_id":

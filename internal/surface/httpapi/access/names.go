@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Resolve returns the identifier of what a parameter of a request names; see wire.Resolve. A name that nothing has stays, and the
-// operation says that it is not found.
+// Resolve returns the identifier of the resource that a parameter of a request names; see wire.Resolve. A name that nothing has stays, and
+// the operation says that it is not found.
 func (a *Access) Resolve(ctx context.Context, c wire.Call, parameter, value string) (string, error) {
 	if parameter != "space_id" || value == "" || space.IsID(value) {
 		return value, nil

@@ -30,7 +30,7 @@ type Page[T ~string] struct {
 	Cursor Cursor[T] `query:"cursor" maxLength:"100" doc:"The next_cursor of the page before"`
 }
 
-// LongPage are the parameters of a list of which more is shown at once.
+// LongPage has the parameters of a list with larger pages.
 type LongPage[T ~string] struct {
 	Limit  int       `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most"`
 	Cursor Cursor[T] `query:"cursor" maxLength:"100" doc:"The next_cursor of the page before"`
@@ -73,10 +73,10 @@ func (c *Cursor[T]) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// LabelKey is what a list of labels goes by: the type of a resource and its identifier, with a stroke between them.
+// LabelKey is the sort key of a list of labels: the type of a resource, a stroke, and its identifier.
 type LabelKey string
 
-// LogPlace is what a list goes by that is read from the log: a place in it.
+// LogPlace is the cursor of a list that is read from the log: a place in it.
 type LogPlace string
 
 // Number is the place as a number; 0 for none.

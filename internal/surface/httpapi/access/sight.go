@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Labelled refuses what the labels of what is named keep from a caller.
+// Labelled refuses a request if the labels of the named things withhold them from the caller.
 func (a *Access) Labelled(ctx context.Context, c wire.Call, about map[string]string) error {
 	sight, err := a.Sight(ctx, c)
 	if err != nil {
@@ -28,7 +28,7 @@ func (a *Access) Labelled(ctx context.Context, c wire.Call, about map[string]str
 	return nil
 }
 
-// Sight is what a caller may see now.
+// Sight returns the present sight of a caller.
 func (a *Access) Sight(ctx context.Context, c wire.Call) (*labels.Sight, error) {
 	return a.labels.Sight(ctx, c.Caller.Workspace, c.Caller.Principal)
 }

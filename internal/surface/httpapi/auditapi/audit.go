@@ -15,14 +15,14 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// AuditQuery selects what is verified.
+// AuditQuery selects the parts of a verification.
 type AuditQuery struct {
 	StreamType string `query:"stream_type" enum:"workspace,room" doc:"With stream_id: only this stream; without both, every stream of the workspace"`
 	StreamID   string `query:"stream_id" maxLength:"100"`
 	Limit      int    `query:"limit" minimum:"1" maximum:"10000" default:"2000" doc:"The most events of the one stream that are checked, from its first on"`
 }
 
-// auditReport is what a verification found.
+// auditReport is the result of a verification.
 type auditReport struct {
 	Checked  int             `json:"checked" doc:"Events that were held against their hashes"`
 	Redacted int             `json:"redacted,omitempty" doc:"Of them, whose data were destroyed, as the log says: their headers were checked"`
@@ -101,7 +101,7 @@ type auditKey struct {
 	Ed25519   []byte `json:"ed25519" doc:"The key alone, in base64"`
 }
 
-// auditCheckpoint is a signed checkpoint and what it says.
+// auditCheckpoint is a signed checkpoint and its values.
 type auditCheckpoint struct {
 	Origin    string `json:"origin"`
 	Size      uint64 `json:"size" doc:"Events that it was signed for"`

@@ -271,7 +271,7 @@ func (s *Events) shown(ctx context.Context, c wire.Call, item *query.Item) ([]by
 	return json.Marshal(event.Show(e))
 }
 
-// placeAfterHead is the place of the next event of what a query reads.
+// placeAfterHead is the place of the next event that a query could read.
 func (s *Events) placeAfterHead(ctx context.Context, c wire.Call, q query.Query) (uint64, error) {
 	if q.Stream == (event.Stream{}) && q.Room == "" {
 		head, err := s.query.Head(ctx, c.Caller.Workspace)

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// redactionRequest says what is to be redacted.
+// redactionRequest names the data to redact.
 type redactionRequest struct {
 	Event  id.Event `json:"event_id,omitempty" maxLength:"36" doc:"The event whose data are destroyed; this, or run_id"`
 	Run    id.Run   `json:"run_id,omitempty" maxLength:"100" doc:"The run, which has ended, of which the data of every event are destroyed"`

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// contentState is what is kept beside the log.
+// contentState describes the content that is stored beside the log.
 type contentState struct {
 	Usage content.Usage `json:"usage" doc:"What the log of the workspace names"`
 	Quota int64         `json:"quota_bytes" doc:"What it may name; 0 for without limit"`
@@ -63,7 +63,7 @@ func (s *Content) getContent(ctx context.Context, c wire.Call, _ *struct{}) (*st
 		nil
 }
 
-// swept finds what the sweep of an earlier request freed.
+// swept finds the result of an earlier request's sweep.
 func (s *Content) swept(ctx context.Context, c wire.Call) (content.Swept, error) {
 	return s.gc.Swept(ctx, c.Caller.Workspace, c.Repeated)
 }

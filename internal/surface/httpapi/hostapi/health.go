@@ -113,14 +113,14 @@ func (s *HealthAPI) Register() {
 // doctorAge is how long the doctor's findings are cached, because each check starts spaces, fills memory and starts programs.
 const doctorAge = 10 * time.Second
 
-// diagnosis is what the doctor found last.
+// diagnosis is the last result of the doctor.
 type diagnosis struct {
 	mu    sync.Mutex // held while the doctor looks: other callers wait and get the same answer
 	at    time.Time
 	found doctor
 }
 
-// diagnose checks what the host supports, unless a cached result is recent.
+// diagnose checks the tiers on this host, unless a cached result is recent.
 func (s *HealthAPI) diagnose(ctx context.Context) doctor {
 	d := &s.diagnosis
 	d.mu.Lock()
@@ -163,7 +163,7 @@ func (s *HealthAPI) ready(ctx context.Context) (status int, body readiness) {
 	return status, body
 }
 
-// patience is how long an answer waits for a check that is tried for the first time, or anew; then it says that it is being tried.
+// patience is how long an answer waits for the result of a running check. After that the answer says that the check is running.
 const patience = 2 * time.Second
 
 // ask returns the last result of the check, and begins to try it again where that is too old. A result that is too old is no reason to say
@@ -176,7 +176,7 @@ func (p *prober) ask(ctx context.Context, s *HealthAPI) checked {
 	}
 	if p.done == nil && (!p.known || s.Clock.Now().Sub(p.at) >= keep) {
 		p.done = make(chan struct{})
-		s.trying.Go(func() { p.try(context.WithoutCancel(ctx), s) })
+		s.trying.Go(func() { p.try(context.WithoutCancel(ctx), s) }) // later requests get this result too
 	}
 	done := p.done
 	p.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Tally is what the daemon has done for a workspace since it was started.
+// Tally counts the daemon's work for a workspace since its start.
 type Tally struct {
 	Decisions uint64 `json:"decisions" doc:"Of the gate, since the daemon was started"`
 	Appends   uint64 `json:"appends" doc:"Batches that the log took, since the daemon was started"`
@@ -31,7 +31,7 @@ type Tally struct {
 // maxTop is how many spaces are shown; the newest are.
 const maxTop = 500
 
-// top is what happens in a workspace at this moment.
+// top is the running work of a workspace.
 type top struct {
 	At      time.Time  `json:"at" doc:"The daemon's clock; two answers and what has grown between them give a rate"`
 	Head    uint64     `json:"head" doc:"Events in the workspace's log"`
@@ -42,7 +42,7 @@ type top struct {
 	Tally
 }
 
-// topSpace is a space and what happens in it.
+// topSpace is a space and its running work.
 type topSpace struct {
 	ID     id.Space     `json:"space_id"`
 	Name   string       `json:"name"`
@@ -67,7 +67,7 @@ type topRun struct {
 	Since     time.Time  `json:"since" doc:"When the operation began; where it has not, when the run was started"`
 }
 
-// Top are the operations for what happens now, and the metrics.
+// Top are the operations for the running work, and the metrics.
 type Top struct {
 	access.Part
 	gate    *gate.Gate
@@ -79,7 +79,7 @@ type Top struct {
 	tally   func(ws id.Workspace) Tally
 }
 
-// NewTop returns the operations for what happens now, and the metrics.
+// NewTop returns the operations for the running work, and the metrics.
 func NewTop(p access.Part, gate *gate.Gate, spaces *spaces.Service, runs *runs.Service, engines *engines.Service, log journal.Journal,
 	shows http.Handler, tally func(ws id.Workspace) Tally) *Top {
 	return &Top{p, gate, spaces, runs, engines, log, shows, tally}

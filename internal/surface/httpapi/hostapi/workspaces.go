@@ -1,7 +1,6 @@
 package hostapi
 
 import (
-	"context"
 	"mime"
 	"net/http"
 	"time"
@@ -21,7 +20,7 @@ import (
 // workspaceMedia is the type of a workspace's file.
 const workspaceMedia = "application/gzip"
 
-// importedWorkspace says what was taken in.
+// importedWorkspace describes an imported workspace.
 type importedWorkspace struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	File      event.Digest `json:"file_sha256"`
@@ -98,7 +97,7 @@ func (s *Workspaces) importWorkspace(w http.ResponseWriter, r *http.Request, c w
 	}
 	defer spooled.Close()
 	file.Ref, file.Content = ref, spooled
-	doc, err := s.transfer.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, file, c.ServiceKey())
+	doc, err := s.transfer.Import(c.Lasting(), c.Origin(), c.Caller.Workspace, file, c.ServiceKey())
 	if err != nil {
 		return err
 	}

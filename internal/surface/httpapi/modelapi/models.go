@@ -1,4 +1,4 @@
-// Package modelapi are the operations for models: the catalogue, their keys, their tests, and what they used.
+// Package modelapi has the operations for models: the catalogue, their keys, their tests, and their use.
 package modelapi
 
 import (
@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// modelSpec is what a model is set to.
+// modelSpec is the definition of a model in a request.
 type modelSpec struct {
 	Provider     string            `json:"provider,omitempty" enum:"openai,anthropic,scripted" doc:"The wire; openai unless named"`
 	Dialect      string            `json:"dialect,omitempty" doc:"For openai: openai, zai, deepseek, qwen, ollama, vllm, llamacpp or generic; zai where neither provider nor dialect is named"`

@@ -31,7 +31,8 @@ type blueprintShown struct {
 	Source blueprint.Source `json:"source" doc:"The text of the version that was asked for"`
 }
 
-// blueprintChecked is what is said of a text. A text that is wrong is an answer and no error, so that all that is wrong is told at once.
+// blueprintChecked is the result of checking a text. An invalid text is an answer and no error, so that the answer lists all problems at
+// once.
 type blueprintChecked struct {
 	Valid    bool                  `json:"valid"`
 	Problems []blueprint.Problem   `json:"problems" nullable:"false" doc:"Everything that is wrong, in the order of the text"`

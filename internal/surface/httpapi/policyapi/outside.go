@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// OutsideAction is what somebody is about to do outside of Agentbox.
+// OutsideAction is an action that somebody will do outside of Agentbox.
 type OutsideAction struct {
 	Action  string          `json:"action,omitempty" maxLength:"100" doc:"A name of the action registry, of an action type that the workspace declared, or external_write"`
 	Text    string          `json:"question,omitempty" doc:"A plain question of at most 2,000 bytes, instead of an action: about the run, else the room, else the workspace"`
@@ -74,14 +74,14 @@ type actionList struct {
 	Actions []policy.Kind `json:"actions" nullable:"false"`
 }
 
-// Outside are the operations for what is done outside of Agentbox.
+// Outside has the operations for actions outside of Agentbox.
 type Outside struct {
 	access.Part
 	outside *outside.Service
 	gate    *gate.Gate
 }
 
-// NewOutside returns the operations for what is done outside of Agentbox.
+// NewOutside returns the operations for actions outside of Agentbox.
 func NewOutside(p access.Part, outside *outside.Service, gate *gate.Gate) *Outside {
 	return &Outside{p, outside, gate}
 }
@@ -116,7 +116,7 @@ func (s *Outside) Register() {
 	})
 }
 
-// question makes the arbiter's request.
+// question makes the service's request.
 func (a OutsideAction) question() outside.Question {
 	return outside.Question{
 		Action: a.Action, Text: a.Text, Space: a.Space, Room: a.Room, Thread: a.Thread, Run: a.Run, Step: a.Step, Token: a.Token,
@@ -125,7 +125,7 @@ func (a OutsideAction) question() outside.Question {
 	}
 }
 
-// asked is what the arbiter is asked, with the identifier of its space where that is called by its name. A space that a label keeps from
+// asked is the question of a request, with the identifier of its space where that is called by its name. A space that a label keeps from
 // the caller is none to ask about.
 func (s *Outside) asked(ctx context.Context, c wire.Call, a OutsideAction) (outside.Question, error) {
 	q := a.question()

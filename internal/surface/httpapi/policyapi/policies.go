@@ -67,17 +67,17 @@ type switchAnswer struct{ Body policy.KillSwitch }
 // Policies are the operations for policies and the kill switch.
 type Policies struct {
 	access.Part
-	gate    *gate.Gate
-	spaces  *spaces.Service
-	runs    *runs.Service
-	outside *outside.Service
-	arbiter *Outside
+	gate        *gate.Gate
+	spaces      *spaces.Service
+	runs        *runs.Service
+	outside     *outside.Service
+	evaluations *Outside
 }
 
 // NewPolicies returns the operations for policies and the kill switch.
 func NewPolicies(p access.Part, gate *gate.Gate, spaces *spaces.Service, runs *runs.Service, outside *outside.Service,
-	arbiter *Outside) *Policies {
-	return &Policies{p, gate, spaces, runs, outside, arbiter}
+	evaluations *Outside) *Policies {
+	return &Policies{p, gate, spaces, runs, outside, evaluations}
 }
 
 // Register adds the operations to the server.
@@ -120,7 +120,7 @@ func (s *Policies) Register() {
 			now, err := s.gate.KillSwitch.Throw(ctx, c.Origin(), c.Caller.Workspace, in.Body.Reason)
 			return &switchAnswer{now}, err
 		}
-		// A lift that is sent again must not lift what was thrown since.
+		// A repeated lift must not lift a switch that somebody threw in between.
 		known, err := s.Known(ctx, c)
 		if err != nil {
 			return nil, err
@@ -215,7 +215,7 @@ func (s *Policies) previewOutside(ctx context.Context, c wire.Call, in explainRe
 	policy.Explanation, error) {
 	asks := *in.Action
 	asks.Space = cmp.Or(sp, asks.Space)
-	q, err := s.arbiter.asked(ctx, c, asks)
+	q, err := s.evaluations.asked(ctx, c, asks)
 	if err != nil {
 		return policy.Explanation{}, err
 	}

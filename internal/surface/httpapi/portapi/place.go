@@ -37,7 +37,7 @@ var ours = []string{"Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host"
 var theirs = []string{"Clear-Site-Data", "Strict-Transport-Security", "Public-Key-Pins", "Alt-Svc", "Nel", "Report-To",
 	"Reporting-Endpoints", "Service-Worker-Allowed", "Traceparent", "Traceresponse"}
 
-// sandbox lets a page below a path of the daemon do what a page does, but has it without an origin.
+// sandbox lets a page below a path of the daemon run as a page, but without an origin.
 const sandbox = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads"
 
 // inside lets a page load from its own host alone.
@@ -229,7 +229,7 @@ func (at place) answer(to, from http.Header, x *ports.Exposure) {
 	}
 }
 
-// cookies keeps what the program sets for its own host, and nothing else.
+// cookies keeps the cookies that the program sets for its own host, and no others.
 func (at place) cookies(h http.Header) {
 	set := h.Values("Set-Cookie")
 	h.Del("Set-Cookie")

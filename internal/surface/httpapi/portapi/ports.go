@@ -135,7 +135,7 @@ func (s *Ports) close(ctx context.Context, c wire.Call, in *PortPath) (*struct{ 
 	return &struct{ Body portsClosed }{portsClosed{n}}, nil
 }
 
-// proxied is how many parts the path of the operation request-port has before what the program gets.
+// proxied is the number of parts in the path of the operation request-port before the part that the program gets.
 const proxied = 7
 
 // request sends a request of a caller with a key to the port.

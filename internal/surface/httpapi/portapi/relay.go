@@ -26,7 +26,7 @@ const (
 	maxInformational = 8                // answers of the class 1xx before the answer
 )
 
-// The refusals of what the program in the space does.
+// The refusals of the program's behaviour.
 var (
 	errSlow = fault.New(fault.Unavailable, "port_timeout", "the program on the port did not answer within %s", headerTime)
 	errTalk = fault.New(fault.Unavailable, "port_bad_answer", "the answer of the program on the port is not HTTP/1.1")
@@ -35,8 +35,8 @@ var (
 	errTall = fault.New(fault.Exhausted, "body_too_large", "the body of a request to a port may have %d bytes", MaxRequestBytes)
 )
 
-// relay sends a request to a port and its answer back. Each request has a connection of its own, so nothing that either side adds to a
-// request or to an answer is taken for another one.
+// relay sends a request to a port and its answer back. Each request has a connection of its own, so neither side can smuggle a second
+// request or answer into it.
 func (s *Ports) relay(w http.ResponseWriter, r *http.Request, x *ports.Exposure, at place) error {
 	if r.ContentLength > MaxRequestBytes {
 		return errTall
@@ -236,7 +236,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// headed is what comes from the space: first the headers, within their bound, then the rest within another.
+// headed reads the answer of the space: first the headers, within their bound, then the rest within another.
 type headed struct {
 	r    io.Reader
 	left int64

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// agentTask is what an agent is to do.
+// agentTask is the task of an agent.
 type agentTask struct {
 	Task    string    `json:"task" minLength:"1" maxLength:"262144" doc:"What the agent is to do, at most 256 KiB"`
 	Version int       `json:"version,omitempty" minimum:"1" doc:"Of the blueprint; the newest without it"`

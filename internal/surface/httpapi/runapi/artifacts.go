@@ -132,7 +132,7 @@ func (s *Artifacts) readArtifact(w http.ResponseWriter, r *http.Request, c wire.
 	defer content.Close()
 	h := w.Header()
 	h.Set("ETag", `"`+artifactDigest(doc).String()+`"`)
-	h.Set("Content-Type", "application/octet-stream") // what it calls itself is an engine's word, and no browser's business
+	h.Set("Content-Type", "application/octet-stream") // the media type is an engine's word, and browsers must not act on it
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": string(doc.ID)}))
 	ranged := &access.RangeWriter{ResponseWriter: w}
 	http.ServeContent(ranged, r, "", doc.CreatedAt, content)

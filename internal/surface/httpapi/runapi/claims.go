@@ -62,7 +62,7 @@ type claimAnswer struct {
 	Tasks   *run.Tasks `json:"tasks,omitempty" doc:"How full the workspace is, where that is why"`
 }
 
-// tokenBody is what an engine sends where it sends nothing else.
+// tokenBody is the body of an engine that sends only its token.
 type tokenBody struct {
 	Token string `json:"claim_token,omitempty" maxLength:"200"`
 }
@@ -301,7 +301,7 @@ func (s *Claims) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 const maxClaimBody = 4 << 10
 
 func (s *Claims) claimRun(waiting context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
-	ctx := context.WithoutCancel(waiting) // a caller who closed their side may still read
+	ctx := c.Lasting() // a caller who closed their side may still read
 	var want engines.Wanted
 	var wait time.Duration
 	if in.Body != nil {
@@ -350,7 +350,6 @@ func (s *Claims) nothing(ctx context.Context, c wire.Call, want engines.Wanted, 
 		}
 	default:
 	}
-	ctx = context.WithoutCancel(ctx) // who waited may be gone, which is nothing to tell of
 	full, err := s.engines.Tasks(ctx, c.Caller.Workspace)
 	if err != nil {
 		return nil, err
@@ -374,7 +373,7 @@ func (s *Claims) executable(ctx context.Context, c wire.Call, input json.RawMess
 	}
 	m, err := run.ParseOperations(order.Operations)
 	if err == nil {
-		err = m.Refused() // an engine is not asked to skip what is not an operation
+		err = m.Refused() // an engine need not know how to skip a malformed operation
 	}
 	if err != nil {
 		return err
@@ -388,7 +387,7 @@ func (s *Claims) executable(ctx context.Context, c wire.Call, input json.RawMess
 
 // claim claims the next run, and waits for one as long as the caller said.
 func (s *Claims) claim(waiting context.Context, c wire.Call, want engines.Wanted, wait time.Duration) (run.Run, string, error) {
-	ctx := context.WithoutCancel(waiting)
+	ctx := c.Lasting()
 	if want.Room != "" {
 		if err := s.engines.Place(ctx, c.Caller.Workspace, want.Room, ""); err != nil {
 			return run.Run{}, "", err // nothing would ever come
@@ -463,7 +462,7 @@ func (s *Claims) claimed(ctx context.Context, c wire.Call, p EngineRunPath, sent
 	return wire.Once(c, func() (run.Run, error) { return s.then(ctx, c, h.Run) }, func() (run.Run, error) { return do(ctx, c.Once(), h) })
 }
 
-// doing is what is done with a claim.
+// doing is the use of a claim in a request.
 type doing func(context.Context, event.Origin, engines.Hold) (run.Run, error)
 
 // moved does what brings a run into another state.

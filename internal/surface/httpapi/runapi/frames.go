@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/livestream"
@@ -47,9 +49,21 @@ func (s *Runs) registerStream() {
 type begun struct {
 	Operation string `json:"operationId" doc:"The operation that begins"`
 	Older     string `json:"operation_id" deprecated:"true" doc:"The older name of operationId"`
-	Type      string `json:"type" enum:"message,createFile,readFile,editFile,deleteFile,shell" doc:"Its type"`
+	Type      opType `json:"type" doc:"Its type"`
 	Summary   string `json:"summary,omitempty" doc:"What it is about, in a line"`
 	Context   bool   `json:"context,omitempty" doc:"Nobody sent it: it reads a file of the run's context"`
+}
+
+// opType is the type of an operation. The API document lists the types of protocol 1.0.
+type opType string
+
+// Schema implements huma.SchemaProvider.
+func (opType) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, spec := range run.Specs() {
+		s.Enum = append(s.Enum, spec.Type)
+	}
+	return s
 }
 
 // cutShort is the data of a cut frame.
@@ -68,7 +82,7 @@ func frameData(kind, operation string, data []byte, at time.Time) []byte {
 		if json.Unmarshal(data, &o) != nil || o.ID == "" {
 			return data // its content was forgotten
 		}
-		raw, _ := json.Marshal(begun{o.ID, o.ID, o.Type, o.Summary, o.Context}) // strings only
+		raw, _ := json.Marshal(begun{o.ID, o.ID, opType(o.Type), o.Summary, o.Context}) // strings only
 		return raw
 	}
 	if kind == livestream.Cut {

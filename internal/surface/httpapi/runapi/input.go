@@ -14,10 +14,10 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// inputWait is how long a request waits until the command of a background run has read what it was given before.
+// inputWait is how long a request waits until the command of a background run has read the earlier input.
 const inputWait = 5 * time.Second
 
-// inputRequest is what the command of a background run is given: exactly one of its fields.
+// inputRequest is the input for the command of a background run: exactly one of its fields is set.
 type inputRequest struct {
 	Stdin  string        `json:"stdin,omitempty" maxLength:"87384" doc:"Bytes for its standard input, in base64; at most 65,536 of them"`
 	PTY    string        `json:"pty,omitempty" maxLength:"87384" doc:"Bytes for its terminal, in base64; at most 65,536 of them"`
@@ -26,7 +26,7 @@ type inputRequest struct {
 	Resize *run.Terminal `json:"resize,omitempty" doc:"Another size of its terminal"`
 }
 
-// inputTaken says what was given.
+// inputTaken is the answer to an accepted input.
 type inputTaken struct {
 	Run  id.Run `json:"run_id"`
 	Size int    `json:"size_bytes" doc:"Bytes of input that the command was given"`
@@ -59,14 +59,10 @@ func (s *Runs) giveInput(ctx context.Context, c wire.Call, in *struct {
 		}
 		*field.into = raw
 	}
-	taken := inputTaken{Run: id.Run(in.Run), Size: len(g.Stdin) + len(g.PTY)}
-	if c.Repeated > 0 {
-		return &struct{ Body inputTaken }{taken}, nil
-	}
-	limited, cancel := s.Within(ctx, inputWait, s.Stopping())
-	defer cancel()
-	if err := s.runs.Input.Give(limited, c.Once(), c.Caller.Workspace, id.Run(in.Run), g); err != nil {
-		return nil, err
-	}
-	return &struct{ Body inputTaken }{taken}, nil
+	taken := &struct{ Body inputTaken }{inputTaken{Run: id.Run(in.Run), Size: len(g.Stdin) + len(g.PTY)}}
+	return wire.Once(c, func() (*struct{ Body inputTaken }, error) { return taken, nil }, func() (*struct{ Body inputTaken }, error) {
+		limited, cancel := s.Within(ctx, inputWait, s.Stopping())
+		defer cancel()
+		return taken, s.runs.Input.Give(limited, c.Once(), c.Caller.Workspace, id.Run(in.Run), g)
+	})
 }

@@ -253,7 +253,7 @@ func (s *Runs) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswe
 		}
 	}
 	if sent.Retention != "" {
-		if q.Retention, err = run.ParseKeep(sent.Retention); err != nil {
+		if q.Retention, err = run.ParseRetention(sent.Retention); err != nil {
 			return nil, err
 		}
 	}
@@ -272,7 +272,7 @@ func (s *Runs) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswe
 		wait = 0
 	}
 	q.Waits, q.Artifacts = wait > 0, sent.Artifacts
-	doc, err := s.runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
+	doc, err := s.runs.Start(c.Lasting(), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +305,7 @@ func (s *Runs) waited(ctx context.Context, c wire.Call, doc run.Run, answered id
 			return nil, err
 		}
 	}
-	events, err := s.runs.History.Events(context.WithoutCancel(ctx), doc) // a caller who closed their side may still read
+	events, err := s.runs.History.Events(c.Lasting(), doc) // a caller who closed their side may still read
 	if err != nil {
 		return nil, err
 	}
@@ -382,8 +382,7 @@ func (s *Runs) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	RunPath
 	Body resumeRequest
 }) (*eventsAnswer, error) {
-	lasting := context.WithoutCancel(ctx)
-	doc, err := s.find(lasting, c, in.RunPath)
+	doc, err := s.find(c.Lasting(), c, in.RunPath)
 	if err != nil {
 		return nil, err
 	}
@@ -401,9 +400,9 @@ func (s *Runs) resumeRun(ctx context.Context, c wire.Call, in *struct {
 		return nil, fault.New(fault.Conflict, "operation_not_waiting", "operation %.128q does not wait for a person", about)
 	}
 	decided, err := wire.Once(c, func() (policy.Approval, error) {
-		return s.gate.Approvals.Get(lasting, c.Caller.Workspace, approval)
+		return s.gate.Approvals.Get(c.Lasting(), c.Caller.Workspace, approval)
 	}, func() (policy.Approval, error) {
-		return s.approvals.Decide(lasting, c, approval, policyapi.AnswerRequest{Decision: in.Body.Approval.Decision,
+		return s.approvals.Decide(c.Lasting(), c, approval, policyapi.AnswerRequest{Decision: in.Body.Approval.Decision,
 			Reason: in.Body.Approval.Reason})
 	})
 	if err != nil {
@@ -450,7 +449,7 @@ func (s *Runs) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body run.Run }{doc}, err
 }
 
-// bare returns a run that was ended or is to be forgotten, with nothing of what it says where a label keeps that from the caller.
+// bare returns a run after it was ended or before it is redacted. If a label withholds it from the caller, it has only ids and states.
 func (s *Runs) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, error) {
 	hidden, err := s.Hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)})
 	if err != nil || !hidden {
@@ -496,7 +495,7 @@ func (s *Runs) retainRun(ctx context.Context, c wire.Call, in *struct {
 	var keep time.Duration
 	if in.Body.Retention != "none" {
 		var err error
-		if keep, err = run.ParseKeep(in.Body.Retention); err != nil {
+		if keep, err = run.ParseRetention(in.Body.Retention); err != nil {
 			return nil, err
 		}
 	}

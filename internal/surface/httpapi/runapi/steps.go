@@ -107,7 +107,7 @@ type artifactRequest struct {
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"Any JSON of at most 64 KiB"`
 }
 
-// OfRun selects what was recorded of a run, from a list that goes by a T.
+// OfRun selects the records of a run from a list whose cursor is a T.
 type OfRun[T ~string] struct {
 	Run  string `query:"run_id" doc:"Only of this run"`
 	Step string `query:"step_id" doc:"Only of this step"`

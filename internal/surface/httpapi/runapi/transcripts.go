@@ -111,7 +111,7 @@ func (s *Transcripts) carried(ctx context.Context, c wire.Call, doc run.Run, sta
 	return spooled, omitted, err
 }
 
-// again lets what was spooled be read once more from its beginning.
+// again rewinds the spooled content to its beginning.
 func again(spooled io.Seeker) error {
 	_, err := spooled.Seek(0, io.SeekStart)
 	return err
@@ -154,7 +154,7 @@ func (s *Transcripts) importRun(w http.ResponseWriter, r *http.Request, c wire.C
 	if err := again(spooled); err != nil {
 		return err
 	}
-	doc, err := s.runs.Transcripts.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest,
+	doc, err := s.runs.Transcripts.Import(c.Lasting(), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest,
 		Size: ref.Size}, spooled, attested, c.ServiceKey())
 	if err != nil {
 		return err

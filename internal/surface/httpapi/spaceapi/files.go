@@ -28,7 +28,7 @@ import (
 // Limits of files over the API.
 const (
 	maxUploadFiles = 100
-	maxTagBytes    = 64 << 20 // a larger file's ETag is made of its size and time instead of its content
+	maxTagBytes    = 64 << 20 // the ETag of a larger file has its size and time instead of its content
 )
 
 // FilePath names a file of a space.
@@ -248,7 +248,7 @@ func (s *Files) put(ctx context.Context, c wire.Call, n int, sp id.Space, to str
 		command = append(command, " "+mode...)
 	}
 	origin := c.Part(n, event.DigestOf(command))
-	entry, err := s.spaces.Files.Write(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest,
+	entry, err := s.spaces.Files.Write(c.Lasting(), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest,
 		ref.Size, spooled)
 	return entry, ref.Digest, err
 }

@@ -138,7 +138,7 @@ func (s *Watches) watch(w http.ResponseWriter, r *http.Request, c wire.Call) err
 	})
 }
 
-// toldMessage is what a reader hears, as a message.
+// toldMessage is the message of a change to a reader.
 func toldMessage(t spaces.Told) (wire.Message, error) {
 	if t.Reason != "" {
 		return message(t.Kind, t.Cursor, watchOver{t.Cursor, t.Reason}, t.Kind == spaces.WatchEnded)

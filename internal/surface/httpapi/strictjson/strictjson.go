@@ -65,7 +65,7 @@ func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// checker reads tokens and holds the names of objects against the shape of a type. The decoder refuses what is not JSON.
+// checker reads tokens and holds the names of objects against the shape of a type. The decoder refuses texts that are not JSON.
 type checker struct {
 	data []byte
 	dec  *jsontext.Decoder
@@ -162,7 +162,7 @@ func quote(text string) string {
 	return strconv.QuoteToGraphic(text)
 }
 
-// shape is what the objects and lists of a type may hold. The zero shape takes anything.
+// shape describes the permitted objects and lists of a type. The zero shape permits anything.
 type shape struct {
 	fields map[string]reflect.Type // of a struct
 	order  []string

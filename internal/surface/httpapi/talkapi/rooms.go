@@ -44,7 +44,7 @@ type defaultsChange struct {
 	Inherit []string      `json:"inherit,omitempty" enum:"system_prompt,tool_allowlist,model_allowlist,memory_summary" doc:"Fields that are unset again"`
 }
 
-// listedRoom is what a list says of a room.
+// listedRoom is a room's row in a list.
 type listedRoom struct {
 	Room      id.Room   `json:"room_id"`
 	Title     string    `json:"title"`

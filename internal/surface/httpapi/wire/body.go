@@ -23,8 +23,9 @@ const maxBodies = 256 << 20
 // bodies keeps the bodies that are worked on within maxBodies.
 type bodies struct{ held atomic.Int64 }
 
-// take makes room for the body of a call: for what it says to have, or for the most that its operation takes.
-func (b *bodies) take(c *Call, length int64) error {
+// reserve counts the body of a call: its declared length, or the largest body of its operation. It returns busy if there are maxBodies
+// bytes.
+func (b *bodies) reserve(c *Call, length int64) error {
 	if length < 0 || length > c.route.maxBody {
 		length = c.route.maxBody
 	}
@@ -36,10 +37,10 @@ func (b *bodies) take(c *Call, length int64) error {
 	return nil
 }
 
-// give ends the room of a call.
-func (b *bodies) give(c *Call) { b.held.Add(-c.held) }
+// release frees the room of a call.
+func (b *bodies) release(c *Call) { b.held.Add(-c.held) }
 
-// readBody reads a JSON body within its limits and refuses what is not exactly one value of the operation's shape.
+// readBody reads a JSON body within its limits and refuses everything except exactly one value of the operation's shape.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]byte, error) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, fault.New(fault.Invalid, "content_encoding_not_supported", "compressed requests are not read; send the body as it is")
@@ -95,7 +96,7 @@ func (s *Server) discard(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(s.Clock.Now().Add(discardTime)) // a writer without deadlines has no slow sender
-	_, _ = io.CopyN(io.Discard, r.Body, discarded)                                    // whatever comes of it, the answer is the same
+	_, _ = io.CopyN(io.Discard, r.Body, discarded)                                    // the answer is the same if this fails
 }
 
 // Patient reads a body of any length; only the sender's silence has a limit. After the end of the body there is no limit any more.

@@ -25,7 +25,7 @@ type document struct {
 	forms     map[string]kinds // of the objects that have several
 }
 
-// later keeps what has to be done before an operation is answered that huma answers, or the document is written. See Describe.
+// later stores work that must be done before huma answers an operation, or the document is written. See Describe.
 func (d *document) later(do func()) { d.owed = append(d.owed, do) }
 
 // Describe registers the operations with huma, once. Reading their types takes longer than the rest of a start. So the first request that
@@ -68,8 +68,8 @@ func (d *document) Object(schema, field string) {
 	})
 }
 
-// Finish adds the API document and its page, which tell about every operation that was added before. Each is written when it is asked for
-// first: that takes longer than all the rest of a server, and most daemons are never asked.
+// Finish adds the API document and its page, which describe every operation added before. Each is made at its first request, because that
+// takes longer than all the rest of a server, and most daemons never get such a request.
 func (s *Server) Finish() {
 	s.later(func() {
 		for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors

@@ -11,13 +11,13 @@ type Home string
 
 // The homes of operations.
 const (
-	AtAny    Home = ""       // what it needs is in the log
+	AtAny    Home = ""       // the log has everything that it needs
 	AtSpace  Home = "space"  // it needs the files or the processes of the space that its path names
 	AtRun    Home = "run"    // it needs those of the space of the run that its path names
 	AtLeader Home = "leader" // only one daemon may do it
 )
 
-// parameters are what names the home in a path.
+// parameters are the parameters of a path that name the home.
 var parameters = map[Home]string{AtSpace: "space_id", AtRun: "run_id"}
 
 // Elsewhere returns what answers a request that another daemon has to answer, nil for one that this daemon answers.

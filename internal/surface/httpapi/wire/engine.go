@@ -30,7 +30,7 @@ func (s *Server) engine(w http.ResponseWriter, r *http.Request, c *Call) (princi
 	}
 	names, tokens := r.Header.Values(engineHeader), r.Header.Values(engineTokenHeader)
 	if len(names)+len(tokens) == 0 && rt.json {
-		if err := s.bodies.take(c, r.ContentLength); err != nil {
+		if err := s.bodies.reserve(c, r.ContentLength); err != nil {
 			return principal.Caller{}, true, err
 		}
 		name, token, err := s.engineInBody(w, r, rt.maxBody)

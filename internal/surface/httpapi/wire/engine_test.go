@@ -53,7 +53,7 @@ func TestAnEngineIsKnownByABodyOfAnyAllowedLength(t *testing.T) {
 	if held := w.s.bodies.held.Load(); held != 0 {
 		t.Errorf("%d bytes are held when all is answered", held)
 	}
-	if err := w.s.bodies.take(&Call{route: &route{maxBody: maxBodies}}, maxBodies); err != nil {
+	if err := w.s.bodies.reserve(&Call{route: &route{maxBody: maxBodies}}, maxBodies); err != nil {
 		t.Fatal(err)
 	}
 	if resp, got := w.ask("POST", "/v1/test/reports", body(most, "engtok_mill"),

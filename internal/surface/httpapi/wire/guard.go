@@ -38,6 +38,7 @@ type Call struct {
 	once    string       // the key as the log sees it, scoped to the principal and the endpoint
 	command event.Digest // of the request
 	again   func() error // authenticates the caller once more
+	lasting context.Context
 }
 
 // callKey is the context key of the call: the only way from the outer handler, which admits a caller, through the router to an operation.
@@ -50,6 +51,10 @@ func callOf(ctx context.Context) Call {
 
 // Host is the host and port under which the request reached the server.
 func (c Call) Host() string { return c.host }
+
+// Lasting returns the request's context without the end of the connection. What the handler does under it is done and recorded even if the
+// client has gone. The context of a handler is this one, except that of a Stream and of an operation that waits.
+func (c Call) Lasting() context.Context { return c.lasting }
 
 // ServiceKey is the idempotency key as the log sees it: short, and nobody's meets another principal's.
 func (c Call) ServiceKey() string {
@@ -76,7 +81,7 @@ func (c Call) Once() event.Origin {
 	return o
 }
 
-// Part is Once for a part of a request whose body is not known when it begins: number n of what it asks for.
+// Part is Once for part n of a request whose body is not known when it begins.
 func (c Call) Part(n int, command event.Digest) event.Origin {
 	o := c.Origin()
 	if c.once != "" {
@@ -282,7 +287,7 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *Call) error 
 		return nil
 	}
 	if c.held == 0 { // else there is room for it since an engine was looked for in it
-		if err := s.bodies.take(c, r.ContentLength); err != nil {
+		if err := s.bodies.reserve(c, r.ContentLength); err != nil {
 			return err
 		}
 	}

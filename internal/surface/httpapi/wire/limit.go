@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Rates are how many requests a principal may make in a minute, by what they do; each may come at once.
+// Rates are how many requests a principal may make in a minute, by class. All of them may come at once.
 type Rates struct {
 	Spaces   int // spaces made
 	Runs     int // runs made
@@ -71,7 +71,7 @@ const (
 	rateFailures RateClass = "failures"
 )
 
-// of returns what a caller may ask for in a minute. A token of an owner is somebody else's authority: it has no more than others.
+// of returns the requests that a caller may make in a minute. An owner's token serves somebody else, so it has no more than others.
 func (r Rates) of(class RateClass, c principal.Caller) int {
 	if c.Role == principal.Overlord && c.Token == "" && (class == RateSpaces || class == RateRuns || class == RateFiles) {
 		return max(r.plain(class), r.Owner)

@@ -11,23 +11,23 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Needs is what an operation requires of its caller. Each operation declares it, for two reasons. The server checks a capability token
+// Needs holds an operation's requirements on its caller. Each operation declares it, for two reasons. The server checks a capability token
 // against it before it reads the request, so that no service can forget to. And the matrix of rights is tested with it. An operation
 // without it is closed to callers under a token.
 type Needs struct {
 	Action string         `json:"action,omitempty"` // the type of the action that it is, a name of the registry
-	Reads  string         `json:"reads,omitempty"`  // of what only shows something: the type of what it shows
+	Reads  string         `json:"reads,omitempty"`  // for a read: the type of the shown resource
 	Of     []string       `json:"of,omitempty"`     // the parameters that say whose room counts; where none is sent, the whole workspace's
 	Judged bool           `json:"judged,omitempty"` // the body names the room, and the gate judges it
 	Least  principal.Role `json:"least,omitempty"`  // of people, where the registry does not say it
 	// The operation is about the callers themselves, or the gate judges the action that its body names.
 	Own bool `json:"own,omitempty"`
 
-	// Unlabelled says that labels of what the parameters name do not hold: nothing of it is shown, or the operation withholds by itself.
+	// Unlabelled says that the labels of the named resources do not hold: the operation shows nothing of them, or withholds by itself.
 	Unlabelled bool `json:"unlabelled,omitempty"`
 }
 
-// Shows is the need of an operation that only shows what is of a type, in the room of the parameters.
+// Shows is the need of an operation that only shows a resource of a type, in the room of the parameters.
 func Shows(typ string, of ...string) Needs { return Needs{Reads: typ, Of: of} }
 
 // Does is the need of an operation that is an action, in the room of the parameters.
@@ -55,10 +55,10 @@ func (n Needs) PastLabels() Needs {
 
 func (n Needs) said() bool { return n.Own || (n.Action != "") != (n.Reads != "") }
 
-// Bound refuses what the capability token of a caller does not permit. About are the parameters of the need that were sent.
+// Bound refuses a request that the capability token of a caller does not permit. About are the parameters of the need that were sent.
 type Bound func(ctx context.Context, c Call, n Needs, about map[string]string) error
 
-// Barred refuses what the kind or the role of a caller rules out whatever the body says. About are the parameters of the need that were
+// Barred refuses a request that the kind or the role of a caller rules out with every body. About are the parameters of the need that were
 // sent.
 type Barred func(ctx context.Context, c Call, n Needs, about map[string]string) error
 
@@ -69,8 +69,8 @@ var errNotForTokens = fault.New(fault.Denied, policy.ReasonScopeAction,
 	"this operation is not open to whoever acts under a capability token").
 	With("Act without one.")
 
-// bound asks the capability token of a caller about an operation, the labels of what it names, and then the caller's role. All of it
-// comes before the body is read.
+// bound checks the capability token of a caller for an operation, the labels of the things that it names, and then the caller's role. All
+// of it comes before the body is read.
 func (s *Server) bound(r *http.Request, c Call) error {
 	n := c.route.needs
 	if n.Own {
@@ -127,5 +127,5 @@ func pathValue(pattern, path, name string) (string, bool) {
 	return "", false
 }
 
-// narrowHeader names a capability token that narrows what the caller may.
+// narrowHeader names a capability token that narrows the rights of the caller.
 const narrowHeader = "X-Capability-Token"

@@ -121,7 +121,7 @@ func ProblemOf(err error, request id.Request) *Problem {
 	return p
 }
 
-// passing says what keeps an answer from being made that has nothing to do with what was asked for, and passes; nil for everything else.
+// passing returns the error of a passing trouble that has nothing to do with the request; nil for every other error.
 func passing(err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

@@ -14,7 +14,7 @@ import (
 // none is forgotten.
 type Repeat string
 
-// How a repeat is met.
+// The ways to answer a repeat.
 const (
 	// RepeatRecalled looks the key up in the log, where the events of the first request bear it, before the operation begins. The operation
 	// finds Call.Repeated and answers without doing anything; it records what it does under Call.Once.
@@ -45,8 +45,8 @@ type inHand struct {
 	keys map[string]bool
 }
 
-// take takes a key; the caller gives it back. False means that another request has it.
-func (h *inHand) take(key string) (give func(), ok bool) {
+// begin reserves a key until the caller calls end. It returns false if another request has it.
+func (h *inHand) begin(key string) (end func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.keys[key] {
@@ -64,25 +64,25 @@ func (h *inHand) take(key string) (give func(), ok bool) {
 }
 
 // repeated takes the key of a call for its duration, and finds out whether the log knows the request already.
-func (s *Server) repeated(w http.ResponseWriter, r *http.Request, c *Call) (give func(), err error) {
+func (s *Server) repeated(w http.ResponseWriter, r *http.Request, c *Call) (end func(), err error) {
 	if c.route.repeat == RepeatRefused {
 		return nil, errNoKey
 	}
-	give, ok := s.inHand.take(c.once)
+	end, ok := s.inHand.begin(c.once)
 	if !ok {
 		return nil, errKeyBusy
 	}
 	if c.route.repeat != RepeatRecalled {
-		return give, nil
+		return end, nil
 	}
 	if c.Repeated, err = s.Known(r.Context(), *c); err != nil {
-		give()
+		end()
 		return nil, err
 	}
 	if c.Repeated > 0 {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	return give, nil
+	return end, nil
 }
 
 // Once returns what recall finds where the call repeats an earlier one, and otherwise what do makes. Operations of RepeatRecalled use it

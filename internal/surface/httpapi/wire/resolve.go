@@ -9,9 +9,9 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Resolve returns the identifier of what a parameter names, such as the space of that name for space_id. It returns the value itself for a
-// parameter whose values are no names, for an identifier, and for a name that nothing has; a name of several things is a fault of the
-// kind Conflict.
+// Resolve returns the identifier of the resource that a parameter names, such as the space of that name for space_id. It returns the value
+// itself for a parameter whose values are no names, for an identifier, and for a name that nothing has; a name of several things is a fault
+// of the kind Conflict.
 type Resolve func(ctx context.Context, c Call, parameter, value string) (string, error)
 
 // resolved returns a request whose path and query name things by their identifiers, so that everything behind it, tokens, labels, other

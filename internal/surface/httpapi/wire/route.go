@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/surface/httpapi/strictjson"
 )
 
-// route is what the outer handler has to know of an operation before it runs.
+// route is the outer handler's knowledge of an operation before it runs.
 type route struct {
 	pattern   string // of the mux
 	public    bool   // needs no key
@@ -47,11 +47,11 @@ type Operation struct {
 	Public           bool
 	Rate             RateClass // "" means RateGeneral
 	MaxBody          int64     // bytes of a JSON body; 0 means 1 MiB
-	Needs            Needs     // what it requires of its caller
+	Needs            Needs     // the requirements on its caller
 	Engines          bool      // it is open to engines, by their own tokens
 	Repeat           Repeat    // how a repeated Idempotency-Key is met; every POST says it
 	Home             Home      // which of several daemons answers it
-	// it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
+	// it may take long: its context ends when the client closes its end, and Call.Lasting does not. A Stream is always so.
 	Waits   bool
 	Any     bool         // a Stream that takes every method and query; Method is the one that is documented
 	Media   string       // of an answer that is not JSON
@@ -176,8 +176,8 @@ func (s *Server) admitRoute(op Operation, input reflect.Type) *route {
 	return rt
 }
 
-// Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body. The server
-// detaches its context from the connection, so that what is begun is done and recorded; only an operation that waits does that itself.
+// Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body. Its context
+// does not end with the connection, so that what the handler begins is done and recorded. Only the context of an operation that waits does.
 func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
 	s.later(func() {
@@ -357,7 +357,7 @@ func (s *Server) sayProblem(ctx huma.Context, _ string, v any) (any, error) {
 	return ProblemOf(wrongField(ctx.Operation(), model.Errors[0]), c.Request), nil
 }
 
-// ofRouter says what the router refused by its status alone, so that the status in the body is the status of the answer.
+// ofRouter words a refusal that the router gives by a status alone, so that the body and the answer have the same status.
 func ofRouter(model *huma.ErrorModel) error {
 	switch ownStatus(model.Status) {
 	case http.StatusBadRequest:

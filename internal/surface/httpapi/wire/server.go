@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Limits of a connection. A request that breaks one is answered and its connection closed.
+// Limits of a connection. The server answers a request that breaks one and closes its connection.
 const (
 	headerTimeout  = 10 * time.Second // to send the headers
 	idleTimeout    = 2 * time.Minute  // between two requests of a connection
@@ -33,7 +33,7 @@ type Authenticate func(ctx context.Context, bearer string) (principal.Caller, er
 // Narrow returns a caller as one who acts under a capability token, which must be their own.
 type Narrow func(ctx context.Context, c principal.Caller, t id.Token) (principal.Caller, error)
 
-// Config is what a server is made of.
+// Config has the dependencies and settings of a server.
 type Config struct {
 	Authenticate       Authenticate
 	AuthenticateEngine AuthenticateEngine // needed where an operation is open to engines
@@ -41,7 +41,7 @@ type Config struct {
 	Bound              Bound              // needed where callers act under capability tokens
 	Barred             Barred             // judges roles before bodies are read; nil where only services judge them
 	Labels             Labels             // needed where labels hold
-	Resolve            Resolve            // says which thing a name names; nil where only identifiers are taken
+	Resolve            Resolve            // finds the id for a name; nil if paths and parameters take ids only
 	Recall             Recall             // needed where an operation is RepeatRecalled
 	Clock              event.Clock
 	IDs                *id.Source
@@ -51,7 +51,7 @@ type Config struct {
 	Tags               []string  // the groups of operations, in the order of the docs
 	Elsewhere          Elsewhere // finds the daemon that answers; nil where there is only this one
 	Observer           Observer  // is called for each request; nil for none
-	Beside             Beside    // answers what is not of this API; nil for none
+	Beside             Beside    // answers requests outside this API; nil for none
 }
 
 // Observer receives the events of the server. Its methods must not block.
@@ -76,7 +76,7 @@ type Answered struct {
 	Caller  id.Principal // "" where it was not admitted
 }
 
-// nobody is the Observer of a server that has none.
+// nobody is the Observer of a server without one.
 type nobody struct{}
 
 func (nobody) Begun(Trace) bool     { return false }
@@ -116,7 +116,8 @@ func New(c Config) *Server {
 	return s
 }
 
-// Run serves on the listener until ctx ends; then answers under way get a moment, and event streams end at once, without a `complete`.
+// Run serves on the listener until ctx ends. Then it ends event streams at once, without a `complete`, and gives answers under way a
+// moment.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
@@ -156,19 +157,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.Trace.Flags = "01"
 	}
 	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}
-	a.patience() // an earlier request of the connection left its deadline behind
+	a.patience() // an earlier request of the connection has set a deadline
 	s.present(a.Header(), c)
 	defer s.finish(a, r, &c)
 	if err := s.serve(a, r, &c); err != nil {
 		if r.ContentLength != 0 {
-			// net/http waits for the rest of a body that nobody read, before it closes the connection or takes the next request
+			// Else net/http waits for the rest of an unread body before it closes the connection or takes the next request.
 			_ = a.control.SetReadDeadline(s.Clock.Now().Add(discardTime)) // a writer without deadlines has no slow sender
 		}
 		s.refuse(a, r, c, err)
 	}
 }
 
-// call is what is known of a request before anything of it is judged.
+// call returns the properties of a request that need no check.
 func (s *Server) call(r *http.Request) Call {
 	c := Call{host: r.Host, begun: s.Clock.Now(), Request: s.requestID(r), Trace: s.trace(r)}
 	c.Correlation = s.correlationID(r, c.Trace)
@@ -187,7 +188,8 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 	c.route = rt
 	waiting := r.Context()
 	// A client may close its end once it has sent everything, and still read the answer: that ends a context of net/http.
-	r = r.WithContext(context.WithoutCancel(waiting))
+	c.lasting = context.WithoutCancel(waiting)
+	r = r.WithContext(c.lasting)
 	if rt.public && r.Method == http.MethodPost { // anybody may call it, and may guess
 		if err := s.limiter.allow(w.Header(), address(r.RemoteAddr), rateFailures, s.Rates.Failures); err != nil {
 			return err
@@ -221,11 +223,11 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 		return err
 	}
 	if rt.repeat != "" && c.Key != "" {
-		give, err := s.repeated(w, r, c)
+		end, err := s.repeated(w, r, c)
 		if err != nil {
 			return err
 		}
-		defer give()
+		defer end()
 	}
 	ctx := r.Context()
 	if rt.waits {
@@ -235,7 +237,7 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 	return nil
 }
 
-// refuse answers with the problem and keeps the cause for the log.
+// refuse answers with the problem document of an error, and logs an internal cause.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, c Call, err error) {
 	p := ProblemOf(err, c.Request)
 	s.Note(c, p, err)
@@ -245,7 +247,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, c Call, err erro
 	p.write(w)
 }
 
-// Note logs the cause of an answer that does not tell it.
+// Note logs the cause of an answer that does not show it.
 func (s *Server) Note(c Call, p *Problem, err error) {
 	if p.Status >= http.StatusInternalServerError {
 		s.Log.Error("request failed", slog.String("code", "request_failed"), slog.String("request_id", string(c.Request)), slog.String("trace_id",
@@ -253,7 +255,7 @@ func (s *Server) Note(c Call, p *Problem, err error) {
 	}
 }
 
-// answer remembers what was answered, and gives each piece of it its own time to be taken.
+// answer records the status and size of an answer, and gives each piece of it a deadline of its own.
 type answer struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -294,7 +296,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // finish logs the request and turns a panic into an answer.
 func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	broken := recover()
-	s.bodies.give(c)
+	s.bodies.release(c)
 	if broken != nil && broken != http.ErrAbortHandler {
 		s.Log.Error("request panicked", slog.String("code", "request_panicked"), slog.String("request_id", string(c.Request)),
 			slog.String("trace_id", c.Trace.ID), slog.Any("cause", broken))

@@ -99,7 +99,7 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 		case <-look:
 			look, enough = s.Clock.NewTimer(every)
 			if _, err = s.authenticate(r); err == nil {
-				err = s.bound(r, c) // whoever handed its token on may be quarantined since
+				err = s.bound(r, c) // the giver of its token may be quarantined since
 			}
 			if err != nil {
 				cause = "key_revoked"

@@ -407,7 +407,7 @@ func TestLargeBodiesAreHeldWithinABound(t *testing.T) {
 	w := newWire(t, nil)
 	large := &Call{route: &route{maxBody: 64 << 20}}
 	for range 4 {
-		if err := w.s.bodies.take(large, -1); err != nil {
+		if err := w.s.bodies.reserve(large, -1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -418,7 +418,7 @@ func TestLargeBodiesAreHeldWithinABound(t *testing.T) {
 	if resp, got := w.ask("GET", "/v1/test/things/a", ""); resp.StatusCode != 200 {
 		t.Errorf("a request without a body: %d %s", resp.StatusCode, got)
 	}
-	w.s.bodies.give(large)
+	w.s.bodies.release(large)
 	for range 3 { // each gives back what it took, also when it is refused
 		w.ask("POST", "/v1/test/things", `{"name":"a"}`)
 		w.ask("POST", "/v1/test/things", `{`)

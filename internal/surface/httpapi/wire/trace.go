@@ -55,7 +55,7 @@ func (s *Server) trace(r *http.Request) Trace {
 	}
 	t.ID, t.Above, t.Flags, t.Foreign = parts[0], parts[1], parts[2], true
 	if version != "00" {
-		t.Flags = "00" // what the flags of a later version mean is not known
+		t.Flags = "00" // flags of a later version have an unknown meaning
 	}
 	if state := strings.Join(r.Header.Values("Tracestate"), ","); len(state) <= maxTraceState && !strings.ContainsFunc(state,
 		func(c rune) bool { return c < 0x20 || c > 0x7e }) {

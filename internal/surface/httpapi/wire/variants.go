@@ -12,11 +12,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Variant is one of several forms of an object, which the value of one of its fields tells apart.
+// Variant is one of several forms of an object. The value of one field distinguishes them.
 type Variant struct {
 	Value    string   // of that field
-	Doc      string   // what the form is for
-	Required []string // the fields that it always has, besides that one
+	Doc      string   // the purpose of the form
+	Required []string // the fields that it always has, besides the distinguishing one
 	Optional []string // those that it may have
 }
 
@@ -63,7 +63,7 @@ type kinds struct {
 
 const inSchemas = "#/components/schemas/"
 
-// schemasShown returns the schemas of the document, with the forms of objects in place of the objects that have them all.
+// schemasShown returns the schemas of the document. Objects with several forms are replaced by their forms.
 func (d *document) schemasShown() huma.Registry {
 	shown := maps.Clone(d.schemas().Map())
 	for name, schema := range shown {
@@ -99,7 +99,7 @@ func (d *document) schemasShown() huma.Registry {
 	return overlay{d.schemas(), shown}
 }
 
-// overlay is a registry that is written with other schemas.
+// overlay is a registry that writes other schemas.
 type overlay struct {
 	huma.Registry
 	shown map[string]*huma.Schema
@@ -108,7 +108,7 @@ type overlay struct {
 // MarshalJSON implements json.Marshaler.
 func (o overlay) MarshalJSON() ([]byte, error) { return json.Marshal(o.shown) }
 
-// framesOf documents the messages of an event stream: the schema of a list of them, each told by the name of its event.
+// framesOf documents the messages of an event stream: the schema of a list of them, distinguished by the name of the event.
 func framesOf(schemas huma.Registry, operation string, frames []Frame) *huma.Schema {
 	base := ""
 	for word := range strings.SplitSeq(operation, "-") {
@@ -144,12 +144,12 @@ func framesOf(schemas huma.Registry, operation string, frames []Frame) *huma.Sch
 	}
 }
 
-// Dropped stands in place of data that were redacted.
+// Dropped replaces redacted data.
 type Dropped struct {
 	Redacted bool `json:"redacted" enum:"true" doc:"The data were redacted"`
 }
 
-// refusals are the statuses with which operations refuse, with the codes that any operation may have. errors.json lists all codes.
+// refusals are the error statuses of operations, with the codes that any operation may have. errors.json lists all codes.
 var refusals = map[int]string{
 	http.StatusBadRequest: "The request is not accepted: invalid_json, unknown_field, missing_field, invalid_field, " +
 		"invalid_parameter, ...",
@@ -164,7 +164,7 @@ var refusals = map[int]string{
 	http.StatusServiceUnavailable:    "It cannot be had now: starting, busy, log_unavailable, ...",
 }
 
-// refusalsShown are the answers by which operations refuse.
+// refusalsShown returns the error responses of the document.
 func refusalsShown(schemas huma.Registry) map[string]*huma.Response {
 	shown := map[string]*huma.Response{}
 	for status, says := range refusals {
@@ -175,10 +175,10 @@ func refusalsShown(schemas huma.Registry) map[string]*huma.Response {
 	return shown
 }
 
-// refusal is the name of an answer by which operations refuse.
+// refusal returns the name of an error response.
 func refusal(status int) string { return "Problem" + strconv.Itoa(status) }
 
-// refuses documents with which statuses an operation refuses.
+// refuses adds the error statuses of an operation to its responses.
 func (op Operation) refuses(responses map[string]*huma.Response) {
 	add := func(statuses ...int) {
 		for _, status := range statuses {

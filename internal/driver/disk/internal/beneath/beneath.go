@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/driver/disk/internal/freespace"
 )
 
-// The permission bits of what is made below such a folder.
+// The permission bits of new files and folders below such a folder.
 const (
 	FileMode   = 0o644
 	FolderMode = 0o755
@@ -47,7 +47,7 @@ func Split(p string) (dir, name string) {
 	return dir, name
 }
 
-// Refusal turns what the kernel said about a path of a space into a fault that says it to people.
+// Refusal turns the kernel's error about a path of a space into a fault for people.
 func Refusal(err error, p string) error {
 	if err == nil {
 		return nil

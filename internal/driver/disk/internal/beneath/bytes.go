@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// copyChunk is how much is copied between two looks at the context.
+// copyChunk is how many bytes are copied between two checks of the context.
 const copyChunk = 256 << 10
 
 // RandomName returns a name of 32 hexadecimal digits that nobody can guess.
@@ -37,8 +37,8 @@ func CreateTemp(dir *Folder, entropy io.Reader) (*os.File, string, error) {
 	return file, name, nil
 }
 
-// CopyHashed copies r to w, no more than max bytes, and returns how many there were and their hash. One byte more than max is read, and
-// counted, to find out that there is one.
+// CopyHashed copies at most max bytes from r to w, and returns their number and their hash. It reads and counts one byte more than max to
+// find out that there is more.
 func CopyHashed(ctx context.Context, w io.Writer, r io.Reader, max int64) (int64, event.Digest, error) {
 	hash := sha256.New()
 	buf := make([]byte, min(copyChunk, max+1))
@@ -65,7 +65,7 @@ func CopyHashed(ctx context.Context, w io.Writer, r io.Reader, max int64) (int64
 	return n, event.Digest(hash.Sum(nil)), nil
 }
 
-// Closed closes what is no longer wanted because of err.
+// Closed closes a file that err has made useless.
 func Closed(c io.Closer, err error) error {
 	c.Close()
 	return err

@@ -19,13 +19,13 @@ const (
 	batch = 1024
 )
 
-// Usage is what a tree of files occupies.
+// Usage counts a tree of files.
 type Usage struct {
 	Bytes  int64 // blocks on disk; a hole in a file costs nothing, a file of one byte costs a block, a file with two names counts once
 	Inodes int64 // files, folders and everything else, the tree's own folder included
 }
 
-// Measure returns what the tree at a host folder occupies, as far as it can be seen while code changes it. Of code that moves folders
+// Measure returns the usage of the tree at a host folder, as far as it can see it while code changes it. Of code that moves folders
 // about during the measurement it may miss or double some. It stops with ErrTreeTooDeep at a folder nested deeper than MaxDepth.
 func Measure(ctx context.Context, dir string) (Usage, error) {
 	root, err := Root(dir)

@@ -22,7 +22,7 @@ type Folder struct {
 	root *os.Root
 }
 
-// Stat is what the system says about a file. Unknown fields are zero.
+// Stat describes a file in the system's terms. Unknown fields are zero.
 type Stat struct {
 	Dev, Ino, Nlink uint64
 	Mode            uint32 // type and permission bits, as POSIX numbers them
@@ -153,7 +153,7 @@ func (f *Folder) look(name string) (os.FileInfo, Stat, error) {
 	return info, described(f, name, info), nil
 }
 
-// proper refuses what is not a name in a folder.
+// proper refuses a text that is not a name in a folder.
 func (f *Folder) proper(name string) error {
 	switch {
 	case name == "..":
@@ -205,7 +205,7 @@ func made(f *os.File, err error) (*os.File, error) {
 	return f, nil
 }
 
-// Regular opens the regular file rel below dir for reading and returns what it is. It looks before it opens, so that a device or a pipe
+// Regular opens the regular file rel below dir for reading and describes it. It looks before it opens, so that a device or a pipe
 // is refused without having been opened.
 func Regular(dir *Folder, rel string) (*os.File, Stat, error) {
 	in, name, err := last(dir, rel)
@@ -310,7 +310,7 @@ func Mkdir(dir *Folder, name string) error {
 	return dir.named(name, func() error { return dir.root.Mkdir(name, 0o700) })
 }
 
-// Unlink removes what is not a folder: of one it says syscall.EISDIR.
+// Unlink removes an entry that is not a folder. For a folder it fails with syscall.EISDIR.
 func Unlink(dir *Folder, name string) error {
 	return dir.named(name, func() error { return unlink(dir, name) })
 }
@@ -352,7 +352,7 @@ func RenameNew(from *Folder, old string, to *Folder, name string) error {
 // Fchmod sets the permission bits of an open file or folder, as far as the system has them.
 func Fchmod(f Handle, mode uint32) error { return fchmod(f, mode) }
 
-// Chmod sets the permission bits of what a name means, unless that is a link.
+// Chmod sets the permission bits of an entry that is not a link.
 func Chmod(dir *Folder, name string, mode uint32) error {
 	_, st, err := dir.look(name)
 	if err == nil && st.Mode&TypeBits == TypeLink {
@@ -379,7 +379,7 @@ func permit(dir *Folder, name string) error {
 // Fchown gives an open file or folder to a user, and to the group of the same number, where the system numbers its users.
 func Fchown(f Handle, uid int) error { return fchown(f, uid) }
 
-// Lchown gives what a name means, a link itself, to a user and a group, where the system numbers them.
+// Lchown gives an entry to a user and a group, where the system numbers them. It does not follow links.
 func Lchown(dir *Folder, name string, uid, gid int) error {
 	return dir.named(name, func() error { return lchown(dir, name, uid, gid) })
 }

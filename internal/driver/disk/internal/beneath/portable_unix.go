@@ -74,7 +74,7 @@ func SyncPath(path string) error {
 	return syncNames(dir)
 }
 
-// Tick returns what the clock of the file system says, from which the times of changes come. It changes the times of a folder for that.
+// Tick returns the time of the file system's clock, which the times of changes use. It changes the times of a folder for that.
 func Tick(path string) (Time, error) {
 	if err := unix.Utimes(path, nil); err != nil {
 		return Time{}, err

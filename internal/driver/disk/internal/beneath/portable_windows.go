@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// NoFollow is nothing here: what is opened by a path of the host lies in folders that only the daemon's user can write to.
+// NoFollow is nothing here: files that the daemon opens by a path of the host lie in folders that only its user can write to.
 const NoFollow = 0
 
 // ForSync are the flags with which a file is opened to be made durable: only one that may be written can be.
@@ -172,7 +172,7 @@ func SyncPath(path string) error {
 	return err
 }
 
-// Tick returns what the clock of the file system says, which is that of the host.
+// Tick returns the time of the file system's clock, which is that of the host.
 func Tick(string) (Time, error) {
 	var now windows.Filetime
 	windows.GetSystemTimeAsFileTime(&now)

@@ -16,7 +16,7 @@ import (
 // Folder is an open folder.
 type Folder = os.File
 
-// Stat is what the kernel says about a file.
+// Stat describes a file in the kernel's terms.
 type Stat = unix.Stat_t
 
 // Time is when something happened to a file.
@@ -94,7 +94,7 @@ func Dir(dir *Folder, rel string) (*Folder, error) {
 	return Open(dir, rel, unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
-// Regular opens the regular file rel below dir for reading and returns what it is. It looks before it opens, through a descriptor
+// Regular opens the regular file rel below dir for reading and describes it. It looks before it opens, through a descriptor
 // that does nothing but name the file, so a device or a pipe is refused without ever having been opened.
 func Regular(dir *Folder, rel string) (*os.File, Stat, error) {
 	var st Stat
@@ -126,7 +126,7 @@ func Regular(dir *Folder, rel string) (*os.File, Stat, error) {
 	}
 }
 
-// itself is a path to what a descriptor names.
+// itself is a path to the file of a descriptor.
 func itself(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
 
 // Lstat describes name in dir without following it.
@@ -167,7 +167,7 @@ func Link(root *Folder, target string, dir *Folder, name string) error {
 // Mkdir makes a folder that only the daemon's user may enter.
 func Mkdir(dir *Folder, name string) error { return unix.Mkdirat(int(dir.Fd()), name, 0o700) }
 
-// Unlink removes what is not a folder: of one it says unix.EISDIR.
+// Unlink removes an entry that is not a folder. For a folder it fails with unix.EISDIR.
 func Unlink(dir *Folder, name string) error { return unix.Unlinkat(int(dir.Fd()), name, 0) }
 
 // Rmdir removes an empty folder.
@@ -201,7 +201,7 @@ func RenameNew(from *Folder, old string, to *Folder, name string) error {
 // Fchmod sets the permission bits of an open file or folder.
 func Fchmod(f Handle, mode uint32) error { return unix.Fchmod(int(f.Fd()), mode) }
 
-// Chmod sets the permission bits of what a name means, unless that is a link.
+// Chmod sets the permission bits of an entry that is not a link.
 func Chmod(dir *Folder, name string, mode uint32) error { return chmod(dir, name, unix.O_PATH, mode) }
 
 // permit gives a folder permission bits with which its owner may do everything.
@@ -221,7 +221,7 @@ func chmod(dir *Folder, name string, flags int, mode uint32) error {
 // Fchown gives an open file or folder to a user, and to the group of the same number.
 func Fchown(f Handle, uid int) error { return unix.Fchown(int(f.Fd()), uid, uid) }
 
-// Lchown gives what a name means, a link itself, to a user and a group.
+// Lchown gives an entry to a user and a group. It does not follow links.
 func Lchown(dir *Folder, name string, uid, gid int) error {
 	return unix.Fchownat(int(dir.Fd()), name, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
 }
@@ -259,7 +259,7 @@ func SyncData(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }
 // SyncFS makes everything below a folder durable, and may do so with everything else on its file system.
 func SyncFS(dir *Folder) error { return unix.Syncfs(int(dir.Fd())) }
 
-// Tick returns what the clock of the file system says, from which the times of changes come. It changes the times of a folder for that.
+// Tick returns the time of the file system's clock, which the times of changes use. It changes the times of a folder for that.
 func Tick(path string) (Time, error) {
 	if err := unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}, 0); err != nil {
 		return Time{}, err

@@ -21,8 +21,8 @@ type Visit func(dir *Folder, rel, name string, st Stat) error
 
 // Walk visits the entries below the folder rel in the order of the paths, byte by byte, down to depth folders. It reads at most the first
 // limit names of each folder. It keeps the folders on its path open, and at most limit names of each in memory. It opens a folder by its
-// name in its parent, so that the cost grows with the entries and not with their depth. It skips a folder that is gone or changed when its
-// turn comes, except the first.
+// name in its parent, so that the cost grows with the entries and not with their depth. It skips a folder that is gone or changed when it
+// comes to it, except the first.
 func Walk(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
 	return walk(ctx, root, rel, rel, depth, limit, false, see)
 }
@@ -56,9 +56,10 @@ func walk(ctx context.Context, in *Folder, name, rel string, depth, limit int, a
 		return fault.New(fault.Exhausted, space.ErrFolderTooLarge.Code,
 			"the folder %.100s holds more than %d entries, too many to look at all of them", strconv.QuoteToASCII(rel), limit)
 	}
-	// The entry of a folder sorts by its name; what lies in it by the name with a slash. Other names may come between the two.
-	type turn struct{ key, name string }
-	turns := make([]turn, 0, len(names))
+	// A folder has two steps: it is visited in the order of its name, and its entries in the order of the name with a slash. Other names
+	// may come between the two.
+	type step struct{ key, name string }
+	steps := make([]step, 0, len(names))
 	stats := make(map[string]Stat, len(names))
 	for _, name := range names {
 		st, err := Lstat(dir, name)
@@ -69,21 +70,21 @@ func walk(ctx context.Context, in *Folder, name, rel string, depth, limit int, a
 			continue
 		}
 		stats[name] = st
-		turns = append(turns, turn{name, name})
+		steps = append(steps, step{name, name})
 		if st.Mode&TypeBits == TypeFolder && (all || depth > 1) {
-			turns = append(turns, turn{name + "/", name})
+			steps = append(steps, step{name + "/", name})
 		}
 	}
-	slices.SortFunc(turns, func(a, b turn) int { return strings.Compare(a.key, b.key) })
-	for _, t := range turns {
-		path := Join(rel, t.name)
-		if t.key == t.name {
-			if err := see(dir, path, t.name, stats[t.name]); err != nil {
+	slices.SortFunc(steps, func(a, b step) int { return strings.Compare(a.key, b.key) })
+	for _, s := range steps {
+		path := Join(rel, s.name)
+		if s.key == s.name {
+			if err := see(dir, path, s.name, stats[s.name]); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := walk(ctx, dir, t.name, path, depth-1, limit, all, see); err != nil && (all || !Vanished(err)) {
+		if err := walk(ctx, dir, s.name, path, depth-1, limit, all, see); err != nil && (all || !Vanished(err)) {
 			return err
 		}
 	}

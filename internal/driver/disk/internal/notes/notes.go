@@ -1,4 +1,4 @@
-// Package notes reads what the kernel notes of folders in which something happens (inotify).
+// Package notes reads the kernel's notes of changes in folders (inotify).
 //
 // Systems without it have no notes.
 package notes

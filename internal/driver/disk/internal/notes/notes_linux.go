@@ -41,7 +41,7 @@ func Open() (*Notes, error) {
 	return &Notes{fd: fd, file: file, conn: conn, buf: make([]byte, 64<<10)}, nil
 }
 
-// Add begins to note what happens in a folder, for the events of a mask, and returns the folder's number.
+// Add begins to note the events of a mask in a folder, and returns the folder's number.
 func (n *Notes) Add(dir *beneath.Folder, mask uint32) (int32, error) {
 	number, err := unix.InotifyAddWatch(n.fd, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), mask|unix.IN_ONLYDIR)
 	return int32(number), err

@@ -14,19 +14,19 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Layers are what an overlay is made of: folders of one file system.
+// Layers are the folders of an overlay, all in one file system.
 type Layers struct {
-	Lower string // what is shared; nothing changes it while the overlay is there
+	Lower string // the shared files; nothing changes them while the overlay is there
 	Owner int    // owner of its files on the disk
 	User  int    // owner of its files, and of new files, in the overlay
-	Upper string // what is changed, made and removed
+	Upper string // changed, new and removed entries
 	Work  string // of the kernel
 }
 
 // Frozen is the folder of all frozen trees, beside the homes of the spaces: trees of files that nothing changes any more.
 const Frozen = ".frozen"
 
-// Files is the folder of a space's files, in its home or in a frozen tree, and Staging the one of what is about to become one of them.
+// Files is the folder of a space's files, in its home or in a frozen tree. Staging is the folder of files that are still being written.
 const (
 	Files   = "files"
 	Staging = "staging"
@@ -41,14 +41,14 @@ const (
 	Moved = "trash"
 )
 
-// Below says what the files of a space lie over.
+// Below names the tree that the files of a space lie over.
 type Below struct {
 	Tree id.Space // the space whose files became the frozen tree
 	User int      // the host uid of the space that lies over it
 }
 
-// Lay makes in the home of a space what it needs to lie over a tree. The caller makes the names in it durable, and with them the text of
-// the link: it takes one wait for the disk and not two.
+// Lay makes the folders and the link in a space's home with which it lies over a tree. The caller makes them durable, so that the disk is
+// waited for once and not twice.
 func Lay(home string, b Below) error {
 	return errors.Join(os.Mkdir(filepath.Join(home, Upper), 0o700), os.Mkdir(filepath.Join(home, work), 0o700),
 		os.Symlink(fmt.Sprintf("%s %d", b.Tree, b.User), filepath.Join(home, link)))
@@ -66,7 +66,7 @@ func Unlay(home string) error {
 // Own reports whether a name in the home of a space is of what Lay made.
 func Own(name string) bool { return name == link || name == Upper || name == work }
 
-// Find reads what the files of a space lie over; false where they are its own.
+// Find reads the tree that the files of a space lie over; false if they lie over none.
 func Find(home string) (b Below, ok bool, err error) {
 	text, err := os.Readlink(filepath.Join(home, link))
 	if errors.Is(err, os.ErrNotExist) {

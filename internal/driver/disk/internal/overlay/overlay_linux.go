@@ -118,7 +118,7 @@ func assemble(attr int, layers []int, options [][2]string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "overlay"), nil
 }
 
-// said adds to an error what the kernel has to say about it.
+// said adds the kernel's explanation to an error.
 func said(fs int, step string, err error) error {
 	var words []string
 	buf := [512]byte{}

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// errNoOverlay says why spaces share no files here. A fork copies what it starts from instead.
+// errNoOverlay says why spaces share no files here. A fork copies its files instead.
 var errNoOverlay = errors.New("spaces share files by the overlay file system of Linux, which this system does not have; forks copy instead")
 
 // Mount makes no overlay here.

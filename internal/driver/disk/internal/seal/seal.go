@@ -29,7 +29,7 @@ const (
 	overhead   = 16
 )
 
-// errBroken means that sealed content is not what was sealed.
+// errBroken means that sealed content was changed.
 var errBroken = errors.New("the sealed content was changed")
 
 // Key says under which key content is sealed: the generation of the tree, and the round, which rises each time the content comes back
@@ -108,7 +108,7 @@ func Open(keys vault.Keys, k Key, d event.Digest, size int64) (*Cipher, error) {
 	return c, nil
 }
 
-// Forgotten is vault.ErrForgotten, or vault.ErrMissing, where what was sealed under a key cannot be opened any more.
+// Forgotten is vault.ErrForgotten, or vault.ErrMissing, where content that was sealed under a key cannot be opened any more.
 func Forgotten(keys vault.Keys, k Key, d event.Digest) error {
 	return keys.Holds(Tree, k.Generation, Leaf(d, k.Round))
 }

@@ -8,13 +8,13 @@ import (
 // Aside says which entries of a seed are kept from code, and where they go. The zero value keeps none.
 type Aside struct {
 	Held func(path string) bool
-	Open func() (*beneath.Folder, error) // the folder of what is withheld, which the caller makes when it is first needed
+	Open func() (*beneath.Folder, error) // folder of withheld files, which the caller makes when it is first needed
 }
 
-// apart is what a sower knows of withheld files.
+// apart is a sower's knowledge of withheld files.
 type apart struct {
 	Aside
-	root   *beneath.Folder // of what is withheld, once something is
+	root   *beneath.Folder // of withheld files, once there is one
 	inside bool            // the sower is writing there
 	files  int
 
@@ -54,7 +54,7 @@ func (s *sower) held(path string) bool {
 // holdsLink reports whether a file of two names is withheld by one of them.
 func (s *sower) holdsLink(path, target string) bool { return s.held(path) || s.held(target) }
 
-// aside makes something among what is withheld, for the daemon's own user.
+// aside makes an entry among the withheld files, for the daemon's own user.
 func (s *sower) aside(make func() error) error {
 	if s.apart.root == nil {
 		root, err := s.apart.Open()

@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// The bounds of what a space may start from, besides its own limits.
+// The bounds of a seed, besides the limits of its space.
 const (
 	MaxSeedEntries  = 50_000 // files, folders and links, those included that only their contents imply
 	MaxSeedRatio    = 200    // bytes that come out of an archive for one that is in it, beyond
@@ -27,9 +27,9 @@ const (
 	maxSeedLinkText = 4095
 )
 
-// Fill fills the folder root of a new space, in which no code runs yet, with what a permit decided on: an archive by its hash, or a folder
+// Fill fills the folder root of a new space, in which no code runs yet, with the seed of a permit: an archive by its hash, or a folder
 // below one of sources. All of it belongs to uid (0: the daemon's user), except withheld files: those go aside and belong to the
-// daemon's. After an error the folder holds what was made before it.
+// daemon's. After an error the folder holds the entries that were made before it.
 func Fill(
 	ctx context.Context, root *beneath.Folder, aside Aside, uid int, limits space.Limits, from space.Seed, archive event.Digest,
 	sources []string,
@@ -171,7 +171,7 @@ func (s *sower) mkdir(path string) error {
 	return dir.Close()
 }
 
-// dir opens a folder and makes what is missing of it.
+// dir opens a folder and makes the missing parts of its path.
 func (s *sower) dir(path string) (*beneath.Folder, error) {
 	dir, err := beneath.Dir(s.root, path)
 	if !errors.Is(err, syscall.ENOENT) {

@@ -21,7 +21,8 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// archive unpacks a zip, tar or tar.gz file whose bytes have the given hash. It is read twice: what is unpacked is what was decided on.
+// archive unpacks a zip, tar or tar.gz file whose bytes have the given hash. It reads the file twice, so that it unpacks the content that
+// the permit decided on.
 func (s *sower) archive(from io.ReadSeeker, want event.Digest) error {
 	size, err := from.Seek(0, io.SeekEnd)
 	if err == nil {
@@ -107,7 +108,7 @@ func (s *sower) tar(from io.Reader) error {
 }
 
 func (s *sower) zip(from *seekerAt) error {
-	// Reading a zip file's directory takes memory by its length, whatever it says about itself, so its length is bounded.
+	// Reading a zip file's directory takes memory by its true length, so that length is bounded.
 	from.budget = maxSeedIndex
 	archive, err := zip.NewReader(from, from.size)
 	if err != nil {
@@ -223,7 +224,7 @@ func malformed(err error) error {
 	return fault.Wrap(err, fault.Invalid, space.ErrArchiveInvalid.Code, "the archive cannot be read; send a whole zip, tar or tar.gz file")
 }
 
-// counter counts what is read through it.
+// counter counts the bytes that are read through it.
 type counter struct {
 	r io.Reader
 	n int64

@@ -101,10 +101,10 @@ type step struct {
 	chmod  bool   // only the mode changes
 	mode   uint32
 	now    presence
-	folder bool // what comes is a folder
+	folder bool // the new entry is a folder
 }
 
-// presence is what is under a name now.
+// presence is the present entry of a name.
 type presence int
 
 const (
@@ -113,7 +113,7 @@ const (
 	aFolder
 )
 
-// plan finds the steps from what is to a target, and makes everything that they put in place.
+// plan finds the steps from the present files to a target, and makes the new files for them.
 type plan struct {
 	maker
 	staging *beneath.Folder
@@ -121,7 +121,7 @@ type plan struct {
 	only    map[string]bool // the folders that change, and those above them
 }
 
-// between plans the way of the folder rel from what it is to the target.
+// between plans the changes of the folder rel from its present state to the target.
 func (p *plan) between(rel string, now *node, target event.Digest) error {
 	if now.digest == target && now.sum.omitted == 0 {
 		return nil
@@ -203,7 +203,7 @@ func (n *node) names() map[string]presence {
 	return all
 }
 
-// is reports what is under a name in a folder.
+// is describes the entry of a name in a folder.
 func (n *node) is(name string) presence {
 	if _, ok := n.leaves[name]; ok || slices.Contains(n.special, name) {
 		return aLeaf

@@ -12,13 +12,13 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// header begins the text of every folder, so that no file's content is taken for one by chance.
+// header begins the text of every folder, so that no file's content can be mistaken for a folder.
 const header = "agentbox folder 1\n"
 
-// MaxFolderBytes is the longest text of one folder that is read back: 100,000 entries of 160 bytes.
+// MaxFolderBytes is the longest text of a folder that can be read: 100,000 entries of 160 bytes.
 const MaxFolderBytes = 16 << 20
 
-// kind is what an entry of a folder is.
+// kind is the kind of an entry of a folder.
 type kind string
 
 const (

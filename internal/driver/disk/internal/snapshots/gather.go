@@ -82,8 +82,8 @@ func (p *Past) without(goes func(i int, s space.Snapshot) bool) []space.Snapshot
 	return left
 }
 
-// living returns everything that snapshots need, and what the next one takes over of the files as they were last looked at.
-// Where a key is not here but may come back, nobody can tell what they need.
+// living returns everything that snapshots need, and everything that the next snapshot reuses of the last scan. If a key is missing and may
+// come back, nobody can tell what they need.
 func (p *Past) living(kept []space.Snapshot) (map[event.Digest]struct{}, error) {
 	p.packs.blind = nil
 	live := map[event.Digest]struct{}{}
@@ -127,7 +127,7 @@ func (p *Past) Sweep(ctx context.Context, gone []event.Digest, trial bool) (int6
 	return freed, nil
 }
 
-// reach adds what a snapshot needs to live and returns how many bytes that adds to it. Unreadable content is passed over: it is missing
+// reach adds the needs of a snapshot to live and returns the bytes that this adds. Unreadable content is passed over: it is missing
 // already.
 func (p *packs) reach(live map[event.Digest]struct{}, root event.Digest) int64 {
 	if _, known := live[root]; known {
@@ -174,7 +174,7 @@ func (p *packs) stale(live map[event.Digest]struct{}) []*pack {
 	return stale
 }
 
-// rewrite copies what is live in packs to a new one and removes them.
+// rewrite copies the live content of packs to a new pack and removes the old ones.
 func (p *packs) rewrite(gone []*pack, live map[event.Digest]struct{}) error {
 	if len(gone) == 0 {
 		return nil

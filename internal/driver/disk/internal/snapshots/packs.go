@@ -25,10 +25,10 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// A pack is a file of content: records of a hash, a length, the name of a key, the sealed bytes and a CRC-32C of all that, one behind the
-// other. It is written once and never changed. Its name ends in .sealing until it was made durable; what a daemon finds under that name
-// when it starts is read in full and cut off at the first record whose checksum is another. Packs of an earlier version, .pack and .new,
-// have records of a hash, a length and the bytes as they are; they are read all the same, and not written any more.
+// A pack is a file of content. It holds records of a hash, a length, the name of a key, the sealed bytes, and a CRC-32C of all that. It is
+// written once and never changed. Its name ends in .sealing until it is durable. A daemon that finds such a name when it starts reads the
+// whole pack, and cuts it off at the first record with a wrong checksum. Packs of an earlier version, .pack and .new, have records of a
+// hash, a length and the plain bytes. They are still read, and no longer written.
 const (
 	packSuffix    = ".sealed"
 	freshSuffix   = ".sealing"
@@ -59,7 +59,7 @@ type place struct {
 	key  seal.Key
 }
 
-// takes returns how many bytes its record takes.
+// takes returns the size of its record in bytes.
 func (at place) takes() int64 {
 	if at.pack == nil || at.pack.plain {
 		return plainHead + at.size
@@ -79,7 +79,7 @@ type packs struct {
 	blind   error // why the needed contents are not known
 }
 
-// openPacks reads what is in the packs of a folder. With looks it changes nothing there.
+// openPacks reads the packs of a folder. If looks is true, it changes nothing there.
 func openPacks(ctx context.Context, dir string, keys vault.Keys, looks bool) (*packs, error) {
 	p := &packs{dir: dir, keys: keys, looks: looks, objects: map[event.Digest]place{}}
 	names, err := os.ReadDir(dir)
@@ -123,7 +123,7 @@ func (k *pack) suffix() string {
 	return packSuffix
 }
 
-// load finds the records of a pack. Of one that may not be durable everything is read and compared with its hash.
+// load finds the records of a pack. If the pack may not be durable, load reads everything and compares it with the hashes.
 func (p *packs) load(ctx context.Context, k *pack) error {
 	file, err := p.open(k)
 	if err != nil {
@@ -209,7 +209,7 @@ func (p *packs) open(k *pack) (*os.File, error) {
 	return file, err
 }
 
-// rest closes the files of all packs until they are needed again. Nothing is left to write at that moment.
+// rest closes the files of all packs until somebody needs them again. No pack may be in the middle of a write.
 func (p *packs) rest() {
 	for _, k := range p.all {
 		if k.file != nil {
@@ -225,7 +225,7 @@ func (p *packs) has(d event.Digest) bool {
 	return ok
 }
 
-// content returns the bytes of content, to be compared with its hash. Forgotten content is vault.ErrForgotten.
+// content returns the bytes of content, which the caller compares with its hash. It returns vault.ErrForgotten for forgotten content.
 func (p *packs) content(d event.Digest, at place) (*io.SectionReader, error) {
 	file, err := p.open(at.pack)
 	if err != nil || at.pack.plain {
@@ -238,7 +238,7 @@ func (p *packs) content(d event.Digest, at place) (*io.SectionReader, error) {
 	return io.NewSectionReader(c.Reader(file, at.at), 0, at.size), nil
 }
 
-// read returns content that must be at most max bytes, compared with its hash.
+// read returns content of at most max bytes and compares it with its hash.
 func (p *packs) read(d event.Digest, most int64) ([]byte, error) {
 	at, ok := p.objects[d]
 	if !ok {
@@ -270,7 +270,7 @@ func (p *packs) folder(d event.Digest) ([]entry, error) {
 	return decode(text)
 }
 
-// copyTo writes the content of a file, compared with its hash. Long runs of zeros become holes.
+// copyTo writes the content of a file and compares it with its hash. Long runs of zeros become holes.
 func (p *packs) copyTo(ctx context.Context, to *os.File, e entry) error {
 	at, ok := p.objects[e.digest]
 	if !ok || at.size != e.size {
@@ -301,10 +301,10 @@ func (p *packs) copyTo(ctx context.Context, to *os.File, e entry) error {
 	return to.Truncate(e.size)
 }
 
-// small is the size up to which content is held in memory as a whole.
+// small is the largest content that stays in memory as a whole.
 const small = 1 << 20
 
-// pagesize is the smallest hole that is made.
+// pagesize is the size of the smallest hole.
 const pagesize = 4096
 
 // hollow reports whether content holds a page of zeros.
@@ -327,7 +327,7 @@ func isZero(raw []byte) bool {
 	return true
 }
 
-// sparse writes a file and leaves holes where pages are zero. Its end must be set afterwards.
+// sparse writes a file and leaves holes for pages of zeros. The caller must set the end of the file afterwards.
 type sparse struct {
 	file *os.File
 	at   int64
@@ -349,7 +349,7 @@ func (s *sparse) Write(raw []byte) (int, error) {
 	return n, nil
 }
 
-// writer adds content to a new pack, which is made when the first content comes.
+// writer adds content to a new pack. It makes the pack with the first content.
 type writer struct {
 	p     *packs
 	k     *pack
@@ -369,7 +369,7 @@ func (w *writer) has(d event.Digest) bool {
 	return ok || w.p.has(d)
 }
 
-// begin writes the head of a record, and returns where its bytes go.
+// begin writes the head of a record, and returns the writer for its bytes.
 func (w *writer) begin(d event.Digest, size int64, key seal.Key) (io.Writer, error) {
 	if w.k == nil {
 		w.k = &pack{number: w.p.last + 1, fresh: true}
@@ -401,7 +401,7 @@ func (w *writer) end() error {
 	return err
 }
 
-// errLimit ends the writing of a pack that may not become as large.
+// errLimit ends the writing of a pack that would exceed its limit.
 var errLimit = fault.New(fault.Exhausted, space.ErrSnapshotTooLarge.Code, "the pack is full")
 
 // add adds content unless it is there; its hash is d.
@@ -420,8 +420,8 @@ func (w *writer) add(d event.Digest, raw []byte) error {
 	return errors.Join(c.Seal(to, raw), w.end())
 }
 
-// stream adds content that is read from r and must turn out to have the hash; space.ErrFileChanged if it has not. Forgotten content is
-// there as long as a snapshot names it: it does not come back with the next one.
+// stream adds content from r, which must have the hash; otherwise it returns space.ErrFileChanged. Forgotten content counts as present
+// while a snapshot names it, so the next snapshot does not bring it back.
 func (w *writer) stream(ctx context.Context, d event.Digest, r io.Reader, size int64) error {
 	if w.has(d) {
 		return nil
@@ -446,7 +446,7 @@ func (w *writer) fresh(ctx context.Context, d event.Digest, r io.Reader, size in
 	return errors.Join(err, w.end())
 }
 
-// done makes what was added part of the packs.
+// done makes the added content part of the packs.
 func (w *writer) done() error {
 	if w.k == nil {
 		return nil
@@ -463,7 +463,7 @@ func (w *writer) done() error {
 	return nil
 }
 
-// drop gives up what was added.
+// drop discards the added content.
 func (w *writer) drop() error {
 	if w.k == nil {
 		return nil
@@ -493,7 +493,7 @@ func (p *packs) unsynced() map[*pack]string {
 	return fresh
 }
 
-// syncAll makes packs durable. It needs nothing but their paths; one that was removed meanwhile is passed over.
+// syncAll makes packs durable. It needs only their paths. It skips a pack that was removed meanwhile.
 func syncAll(fresh map[*pack]string) error {
 	for _, path := range fresh {
 		file, err := os.OpenFile(path, beneath.ForSync, 0)
@@ -512,7 +512,7 @@ func syncAll(fresh map[*pack]string) error {
 	return nil
 }
 
-// synced gives packs the name that says they are durable.
+// synced renames packs that are durable now.
 func (p *packs) synced(done map[*pack]string) error {
 	changed := false
 	for _, k := range p.all {
@@ -533,7 +533,7 @@ func (p *packs) synced(done map[*pack]string) error {
 	return beneath.SyncPath(p.dir)
 }
 
-// remove removes packs and forgets what they hold; what other packs hold as well must have been put into objects before.
+// remove removes packs and forgets their content. If other packs hold the same content, objects must already point to those.
 func (p *packs) remove(gone []*pack) error {
 	var all error
 	for _, k := range gone {

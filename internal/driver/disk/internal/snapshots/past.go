@@ -1,4 +1,4 @@
-// Package snapshots keeps what the files of a space were, by content hash, and makes them that again.
+// Package snapshots keeps earlier states of a space's files, by content hash, and restores them.
 package snapshots
 
 import (
@@ -45,10 +45,10 @@ type Folders struct {
 	Files   string
 	Staging string
 	Kept    string // packs and lists
-	Trash   string // what is moved away; "" is a folder in Kept
+	Trash   string // folders that were moved away; "" is a folder in Kept
 }
 
-// Past is what the files of one space were. Every method may be called from any goroutine; they wait for each other.
+// Past holds the earlier states of one space's files. Any goroutine may call every method; calls wait for each other.
 type Past struct {
 	folders Folders
 	uid     int
@@ -159,7 +159,7 @@ func New(f Folders, uid int, disk int64, keys vault.Keys, entropy io.Reader) *Pa
 	return &Past{folders: f, uid: uid, disk: disk, keys: keys, entropy: entropy}
 }
 
-// load reads what is kept, and finishes a rewind that an earlier daemon did not: its content was ready and its decision taken.
+// load reads the kept snapshots, and finishes a rewind that an earlier daemon had decided and prepared but not finished.
 func (p *Past) load(ctx context.Context) error {
 	if p.closed {
 		return fault.New(fault.NotFound, "space_files_missing", "the space was removed")
@@ -180,7 +180,7 @@ func (p *Past) load(ctx context.Context) error {
 		p.packs = nil
 		return refusal(err)
 	}
-	if err := p.journey().settle(ctx); err != nil {
+	if err := p.rewinding().settle(ctx); err != nil {
 		p.packs = nil
 		return err
 	}
@@ -278,7 +278,7 @@ func (p *Past) durably(name, text string) error {
 	return beneath.SyncPath(p.folders.Kept)
 }
 
-// Keep records the files as they are now and returns what they are. The same files have the same hash, whenever and wherever.
+// Keep records the present files and returns their snapshot. The same files always have the same hash.
 func (p *Past) Keep(ctx context.Context) (space.Snapshot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -309,7 +309,7 @@ func (p *Past) look(ctx context.Context, only map[string]bool, known map[uint64]
 	err := p.lookAt(ctx, only, known)
 	if err != nil {
 		p.unwatch()
-		p.Disturb() // nobody knows what was seen of it
+		p.Disturb() // nobody knows how much of it was seen
 	}
 	return err
 }
@@ -369,7 +369,7 @@ func (p *Past) bound(times int64) int64 {
 	return times * p.disk
 }
 
-// tick returns what the clock of the file system says, from which the times of changes come.
+// tick returns the time of the file system's clock, which the times of changes use.
 func (p *Past) tick() (int64, error) {
 	now, err := beneath.Tick(p.folders.Kept)
 	return now.Nano(), err
@@ -428,7 +428,7 @@ func (p *Past) Diff(ctx context.Context, from, to event.Digest, limit int, name 
 	return c.found, nil
 }
 
-// Sync makes what is kept durable, and removes the folders that rewinds have moved away. A snapshot at the same time does not wait.
+// Sync makes the snapshots durable and removes the folders that rewinds have moved away. A snapshot at the same time does not wait.
 func (p *Past) Sync(ctx context.Context) error {
 	p.mu.Lock()
 	if p.packs == nil {
@@ -507,7 +507,7 @@ func refusal(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return freespace.Refused(err, "; the files of the space stay as they are")
 	}
-	if errors.Is(err, fs.ErrNotExist) { // somebody else removed them: a daemon keeps what it has opened
+	if errors.Is(err, fs.ErrNotExist) { // somebody else removed them: a daemon keeps its open files
 		return fault.Wrap(err, space.ErrSnapshotDamaged.Kind, space.ErrSnapshotDamaged.Code, "the snapshots of the space are gone from the disk").
 			With("put the folder of the space back from a backup and start the daemon again; agentbox audit verify says what is missing")
 	}

@@ -248,7 +248,7 @@ func (h *home) way(to event.Digest) *plan {
 	staging, err := beneath.Root(h.where.Staging)
 	h.must(err)
 	h.t.Cleanup(func() { staging.Close() })
-	way := &plan{maker: h.journey().maker(h.t.Context()), staging: staging, only: map[string]bool{}}
+	way := &plan{maker: h.rewinding().maker(h.t.Context()), staging: staging, only: map[string]bool{}}
 	h.must(way.between(".", h.now, to))
 	return way
 }
@@ -259,7 +259,7 @@ func (h *home) part(way *plan, steps int) {
 	root, err := beneath.Root(h.where.Files)
 	h.must(err)
 	defer root.Close()
-	trash, err := h.journey().openTrash()
+	trash, err := h.rewinding().openTrash()
 	h.must(err)
 	defer trash.Close()
 	way.steps = way.steps[:steps]
@@ -279,7 +279,7 @@ func TestRewindThatFailsOnItsWayIsUndone(t *testing.T) {
 	root, err := beneath.Root(h.where.Files)
 	h.must(err)
 	defer root.Close()
-	trash, err := h.journey().openTrash()
+	trash, err := h.rewinding().openTrash()
 	h.must(err)
 	defer trash.Close()
 	if err := way.apply(root, trash); !errors.Is(err, space.ErrLink) {
@@ -288,7 +288,7 @@ func TestRewindThatFailsOnItsWayIsUndone(t *testing.T) {
 	if raw, err := os.ReadFile(filepath.Join(outside, "er/still")); string(raw) != "outside" {
 		t.Fatalf("outside there is now %q, %v", raw, err)
 	}
-	h.must(h.journey().undo(now.Root))
+	h.must(h.rewinding().undo(now.Root))
 	if got := h.keepNow(); got.Root != now.Root {
 		t.Errorf("undone, the files are %v, want %v", got.Root, now.Root)
 	}

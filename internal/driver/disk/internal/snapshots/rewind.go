@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// Rewind makes the files what they were in a snapshot that is kept, and returns what they were before, which is kept as well. Until all
-// content lies ready nothing is changed; from then on it is finished even when ctx ends, or when the daemon does, by the next one.
+// Rewind returns the files to a kept snapshot. From is the snapshot of the files before, which it keeps as well. It changes nothing until
+// all content lies ready. After that it finishes even if ctx ends; if the daemon ends, the next one finishes it.
 func (p *Past) Rewind(ctx context.Context, to event.Digest) (from, reached space.Snapshot, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,9 +33,9 @@ func (p *Past) Rewind(ctx context.Context, to event.Digest) (from, reached space
 	if err := p.note(from); err != nil {
 		return from, reached, refusal(err)
 	}
-	if err := p.journey().travel(ctx, to, true); err != nil {
+	if err := p.rewinding().move(ctx, to, true); err != nil {
 		// Undo the steps that were done as far as possible. The next opening of the past finishes the rest.
-		return from, reached, errors.Join(err, p.journey().undo(from.Root))
+		return from, reached, errors.Join(err, p.rewinding().undo(from.Root))
 	}
 	if err := p.note(p.now.snapshot()); err != nil {
 		return from, reached, refusal(err)
@@ -43,15 +43,15 @@ func (p *Past) Rewind(ctx context.Context, to event.Digest) (from, reached space
 	return from, target, refusal(p.gather())
 }
 
-// journey takes the files of a space from one snapshot to another, through every crash.
-type journey struct{ *Past }
+// rewinding takes the files of a space from one snapshot to another, through every crash.
+type rewinding struct{ *Past }
 
-func (p *Past) journey() journey { return journey{p} }
+func (p *Past) rewinding() rewinding { return rewinding{p} }
 
-// travel changes the files from p.now to a snapshot.
-func (p journey) travel(ctx context.Context, to event.Digest, announce bool) error {
+// move changes the files from p.now to a snapshot.
+func (p rewinding) move(ctx context.Context, to event.Digest, announce bool) error {
 	if p.now.digest == to && p.now.sum.omitted == 0 {
-		return p.arrive()
+		return p.finish()
 	}
 	root, err := beneath.Root(p.folders.Files)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p journey) travel(ctx context.Context, to event.Digest, announce bool) err
 	if err != nil {
 		return err
 	}
-	// Everything is made in a folder of its own, which goes as a whole whatever happens.
+	// All new files are in a folder of their own, which is removed as a whole in every case.
 	made := filepath.Join(p.folders.Staging, name)
 	if err := os.Mkdir(made, 0o700); err != nil {
 		return refusal(err)
@@ -104,11 +104,11 @@ func (p journey) travel(ctx context.Context, to event.Digest, announce bool) err
 		return fault.New(fault.Conflict, space.ErrFileChanged.Code, "something changed the files while they were rewound; they are %s now",
 			p.now.digest)
 	}
-	return p.arrive()
+	return p.finish()
 }
 
-// arrive says that the files are where they were going.
-func (p journey) arrive() error {
+// finish records that the files have reached the snapshot.
+func (p rewinding) finish() error {
 	err := os.Remove(filepath.Join(p.folders.Kept, rewindingFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -117,7 +117,7 @@ func (p journey) arrive() error {
 }
 
 // undo goes back after a rewind that failed on its way.
-func (p journey) undo(from event.Digest) error {
+func (p rewinding) undo(from event.Digest) error {
 	if _, err := os.Lstat(filepath.Join(p.folders.Kept, rewindingFile)); errors.Is(err, os.ErrNotExist) {
 		return nil // nothing was changed
 	}
@@ -125,7 +125,7 @@ func (p journey) undo(from event.Digest) error {
 	p.Disturb()
 	err := p.look(ctx, nil, nil)
 	if err == nil {
-		err = p.travel(ctx, from, false)
+		err = p.move(ctx, from, false)
 	}
 	if err != nil {
 		p.packs, p.now = nil, nil // to be opened again, and settled
@@ -137,7 +137,7 @@ func (p journey) undo(from event.Digest) error {
 }
 
 // settle finishes a rewind whose end no daemon saw.
-func (p journey) settle(ctx context.Context) error {
+func (p rewinding) settle(ctx context.Context) error {
 	raw, err := os.ReadFile(filepath.Join(p.folders.Kept, rewindingFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -152,22 +152,22 @@ func (p journey) settle(ctx context.Context) error {
 	if err := p.look(ctx, nil, nil); err != nil {
 		return err
 	}
-	if err := p.travel(ctx, to, false); err != nil {
+	if err := p.move(ctx, to, false); err != nil {
 		return err
 	}
 	return refusal(p.note(p.now.snapshot()))
 }
 
 // openTrash opens the folder to which folders are moved that no longer belong to the files.
-func (p journey) openTrash() (*beneath.Folder, error) {
+func (p rewinding) openTrash() (*beneath.Folder, error) {
 	if err := os.Mkdir(p.trash(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
 	return beneath.Root(p.trash())
 }
 
-// Fork makes the files what they are in a snapshot of another space's, and has it kept as the first of the new one's. Nothing else of the
-// other space's past can be reached from there. The files are those of shared now, or none where it is nil.
+// Fork makes the files those of another space's snapshot, which becomes the first snapshot of this space. No other snapshot of the other
+// space can be reached from here. Before the call the files are those of shared, or there are none if shared is nil.
 func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *Tree) (space.Snapshot, error) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
@@ -190,15 +190,15 @@ func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *
 		return s, err
 	}
 	defer p.packs.rest()
-	if err := from.packs.lend(from.journey().needs(root, shared), p.packs); err != nil {
+	if err := from.packs.lend(from.rewinding().needs(root, shared), p.packs); err != nil {
 		return s, refusal(err)
 	}
 	if shared == nil {
-		err = p.journey().fill(ctx, root)
+		err = p.rewinding().fill(ctx, root)
 	} else {
 		p.now = shared.now
 		p.unwatch()
-		err = p.journey().travel(ctx, root, false)
+		err = p.rewinding().move(ctx, root, false)
 	}
 	if err != nil {
 		return s, err
@@ -209,8 +209,8 @@ func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *
 	return s, refusal(p.note(s))
 }
 
-// needs returns what a snapshot needs. To walk the scanned files costs a tenth of reading the snapshot.
-func (p journey) needs(root event.Digest, shared *Tree) map[event.Digest]struct{} {
+// needs returns the needs of a snapshot. Walking the scanned files costs a tenth of reading the snapshot.
+func (p rewinding) needs(root event.Digest, shared *Tree) map[event.Digest]struct{} {
 	live := map[event.Digest]struct{}{}
 	switch {
 	case p.now != nil && p.now.digest == root:
@@ -224,7 +224,7 @@ func (p journey) needs(root event.Digest, shared *Tree) map[event.Digest]struct{
 }
 
 // fill makes every file of a snapshot in an empty folder.
-func (p journey) fill(ctx context.Context, root event.Digest) error {
+func (p rewinding) fill(ctx context.Context, root event.Digest) error {
 	files, err := beneath.Root(p.folders.Files)
 	if err != nil {
 		return err
@@ -237,6 +237,6 @@ func (p journey) fill(ctx context.Context, root event.Digest) error {
 	return p.look(ctx, nil, m.made)
 }
 
-func (p journey) maker(ctx context.Context) maker {
+func (p rewinding) maker(ctx context.Context) maker {
 	return maker{ctx: ctx, packs: p.packs, uid: p.uid, entropy: p.entropy, made: map[uint64]event.Digest{}}
 }

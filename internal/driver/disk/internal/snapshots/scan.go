@@ -13,16 +13,16 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// The bounds of what a snapshot looks at.
+// The bounds of a snapshot's files.
 const (
 	// MaxEntries is how many files, folders and links a snapshot may have.
 	MaxEntries = 200_000
-	// fresh is how long after its last change a file is read again even if nothing about it seems to have changed: until then the file
-	// system's clock, which may stand still for 10 ms, need not tell two changes apart.
+	// fresh is the time after its last change in which the scan reads a file again, even if nothing about it seems to have changed. Until
+	// then the file system's clock, which may stand still for 10 ms, need not tell two changes apart.
 	fresh = 20_000_000 // ns
 	// batch is how many names are read from a folder at a time.
 	batch = 1024
-	// attempts is how often a file is read again that changes while it is read.
+	// attempts is how often the scan reads a file again that changes during the read.
 	attempts = 8
 	// MaxDepth is how deep folders may be nested. A scan holds one descriptor for each level.
 	MaxDepth = 256
@@ -47,7 +47,7 @@ type node struct {
 	mode    uint32
 	owner   uint32
 	digest  event.Digest
-	special []string // names of what is neither file nor folder nor link
+	special []string // names of entries that are neither file nor folder nor link
 	sum     sum      // of everything below
 }
 
@@ -69,7 +69,7 @@ func (n *node) snapshot() space.Snapshot {
 	return space.Snapshot{Root: n.digest, Files: n.sum.files, Bytes: n.sum.bytes, Omitted: n.sum.omitted}
 }
 
-// scan looks at a tree of files and stores what is new in it.
+// scan looks at a tree of files and stores its new contents.
 type scan struct {
 	ctx   context.Context
 	root  *beneath.Folder
@@ -107,7 +107,7 @@ func (nowhere) add(event.Digest, []byte) error                               { r
 func (nowhere) stream(context.Context, event.Digest, io.Reader, int64) error { return nil }
 
 // folder looks at the folder rel, which is below anchor and nested depth deep; old is what it was before, or nil. With s.only set, folders
-// that are not in it are taken to be what they were.
+// that are not in it count as unchanged.
 func (s *scan) folder(anchor *beneath.Folder, at, rel string, is beneath.Stat, depth int, old *node) (*node, error) {
 	if s.only != nil && old != nil && !s.only[rel] {
 		kept := *old
@@ -229,7 +229,7 @@ func (s *scan) leaf(dir *beneath.Folder, rel, name string, st beneath.Stat, n, o
 	return fault.New(fault.Conflict, space.ErrFileChanged.Code, "%+q keeps changing while a snapshot is made", beneath.Join(rel, name))
 }
 
-// gone passes over what went away, or became something else, after its name was read.
+// gone passes over an entry that went away, or changed its kind, after its name was read.
 func gone(err error, rel, name string) error {
 	if beneath.Vanished(err) || errors.Is(err, space.ErrNotAFile) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EINVAL) {
 		return nil
@@ -294,7 +294,7 @@ func short(err error) error {
 	return err
 }
 
-// close computes what a folder is once everything in it is known.
+// close computes the text of a folder once all its entries are known.
 func (s *scan) close(n *node, rel string, old *node) error {
 	n.sum.omitted = int64(len(n.special))
 	same := old != nil && len(n.leaves) == len(old.leaves) && len(n.folders) == len(old.folders)
@@ -338,7 +338,7 @@ func (s *scan) close(n *node, rel string, old *node) error {
 	return s.w.add(n.digest, text)
 }
 
-// entries returns what the text of a folder says.
+// entries returns the entries in the text of a folder.
 func (n *node) entries() []entry {
 	found := make([]entry, 0, len(n.leaves)+len(n.folders))
 	for name, l := range n.leaves {

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Tree is what the files of a folder are that nobody changes any more. It is never changed either.
+// Tree describes the files of a frozen folder. Neither changes any more.
 type Tree struct {
 	now *node
 }
@@ -81,7 +81,7 @@ func (p *Past) Share(ctx context.Context, move func() (Folders, error)) (*Tree, 
 	return &Tree{p.now}, true, nil
 }
 
-// needs adds what a snapshot of a folder needs: the texts of the folders and the contents of the files.
+// needs adds the needs of a snapshot of a folder: the texts of the folders and the contents of the files.
 func (n *node) needs(live map[event.Digest]struct{}) {
 	live[n.digest] = struct{}{}
 	for _, l := range n.leaves {
@@ -108,7 +108,7 @@ func (p *packs) held(live map[event.Digest]struct{}) error {
 	return nil
 }
 
-// forgotten is what is said about a file whose content was.
+// forgotten is the error about a file whose content was forgotten.
 func forgotten(err error, name string) error {
 	return fault.Wrap(err, vault.ErrForgotten.Kind, vault.ErrForgotten.Code,
 		"the content of %+.80q was redacted, and its key destroyed: nothing can be made of it any more", name).

@@ -15,14 +15,14 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Shelf is what one space keeps of its files, as it is examined: nothing is changed, also not where a daemon works on it.
+// Shelf reads the kept files of one space. It changes nothing, so a daemon may work on them at the same time.
 type Shelf struct {
 	kept  []space.Snapshot
 	packs *packs
-	held  map[event.Digest]bool // what was read, and is whole
+	held  map[event.Digest]bool // content that was read and is whole
 }
 
-// LookAt reads what is kept in a folder. A folder that is not there keeps nothing.
+// LookAt reads the snapshots of a folder. A missing folder has none.
 func LookAt(ctx context.Context, dir string, keys vault.Keys) (*Shelf, error) {
 	for try := 1; ; try++ {
 		packs, err := openPacks(ctx, dir, keys, true)
@@ -90,7 +90,7 @@ func (h *holder) closed(err error) error {
 	return err
 }
 
-// folder reads a folder and what lies in it. A folder of which something was not read is read again in another snapshot.
+// folder reads a folder and its contents. If it could not read all of a folder, it reads the folder again in another snapshot.
 func (h *holder) folder(d event.Digest) error {
 	if h.shelf.held[d] {
 		return nil

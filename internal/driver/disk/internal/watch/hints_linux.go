@@ -19,7 +19,7 @@ const (
 	above = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
 )
 
-// The bounds of what is taken at once.
+// Limits of one read.
 const (
 	maxFolders = 8192                 // folders with notes in one watch; a larger tree gets full scans
 	maxTakes   = 16                   // of 64 KiB of notes
@@ -42,7 +42,7 @@ func newHints() *hints {
 	return &hints{notes: made, folders: map[int32]*node{}, way: map[int32]bool{}}
 }
 
-// add begins to note what happens in a folder. It returns false where the host refuses or there are too many.
+// add begins to note the changes in a folder. It returns false where the host refuses or there are too many.
 func (h *hints) add(n *node, dir *beneath.Folder) bool {
 	if len(h.folders) >= maxFolders {
 		return false

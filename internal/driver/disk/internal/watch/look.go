@@ -22,7 +22,7 @@ type looking struct {
 	told []space.WatchEvent
 }
 
-// sight is what lies at a place, and what is remembered of it.
+// sight is the entry at a place and its remembered state.
 type sight struct {
 	place
 	was   *node // nil if nothing is remembered
@@ -31,7 +31,7 @@ type sight struct {
 	wrote bool // its content was written, whatever its mark says
 }
 
-// gone reports whether what is remembered lies there no more.
+// gone reports whether the remembered entry lies there no more.
 func (s sight) gone(anew bool) bool { return s.was != nil && (!s.there || !s.same(anew)) }
 
 func (s sight) same(anew bool) bool {
@@ -44,7 +44,7 @@ func (s sight) same(anew bool) bool {
 // lists is how many scans of a changing tree follow one another at most. The next round reports later changes.
 const lists = 4
 
-// compare tells how what is there differs from what is remembered, and remembers what is there.
+// compare reports how an entry differs from its remembered state, and remembers the new state.
 func (l *looking) compare(ctx context.Context) error {
 	top, err := l.open()
 	if err != nil {
@@ -225,7 +225,7 @@ func (l *looking) settle(ctx context.Context, dir *beneath.Folder) (moved bool, 
 		if there := s.in.in[s.name]; there != nil && there != source {
 			tell := l.removed
 			if !there.is.folder() {
-				tell = nil // it was replaced by what is renamed to it
+				tell = nil // another entry was renamed to it
 			}
 			l.forget(there, tell)
 		}
@@ -308,7 +308,7 @@ func (l *looking) rename(n *node, s sight) {
 	l.told = append(l.told, space.WatchEvent{Kind: space.WatchRenamed, Path: l.path(n), From: from, Type: kind, Size: size})
 }
 
-// arrived remembers what was seen at a place, if it is new or differs.
+// arrived remembers the entry that was seen at a place, if it is new or differs.
 func (l *looking) arrived(ctx context.Context, dir *beneath.Folder, s sight) error {
 	n := s.in.in[s.name]
 	if n != nil && n.is.kind != s.is.kind {

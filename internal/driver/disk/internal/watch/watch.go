@@ -1,7 +1,7 @@
-// Package watch tells what becomes of the entries of a folder whose contents hostile code may change at any moment.
+// Package watch reports the changes of a folder's entries while hostile code may change them at any moment.
 //
-// A Tree remembers every entry. Notes of the kernel say where to look; what the disk shows then is compared with what is remembered, and
-// the difference is reported. So lost notes, a poll and a new scan all end in the same events: they lead from the old state to the new.
+// A Tree remembers every entry. Notes of the kernel say where to look. The Tree compares the entry on the disk with the remembered one, and
+// reports the difference. So lost notes, a poll and a new scan all end in the same events: they lead from the old state to the new.
 package watch
 
 import (
@@ -22,7 +22,7 @@ import (
 // rest is the shortest time between two scans. It bounds the events of a program that writes without a pause.
 const rest = 5 * time.Millisecond
 
-// mark is what is remembered of an entry.
+// mark is the remembered state of an entry.
 type mark struct {
 	kind, mode uint32
 	ino        uint64
@@ -56,11 +56,11 @@ func (m mark) word() (kind string, size int64) {
 // node is an entry that is remembered. A folder whose entries are remembered as well has a map of them.
 type node struct {
 	name string
-	up   *node // nil of the root, and of what is remembered no more
+	up   *node // nil for the root, and for forgotten entries
 	is   mark
 	in   map[string]*node
 	note int32 // the number of the folder's notes; 0 for none
-	dead bool  // its notes have ended: it is removed, and what has its number by now is another one
+	dead bool  // its notes have ended: it was removed, and another entry may have its number now
 }
 
 // Tree is a watch of one folder. Make it with New.
@@ -221,7 +221,7 @@ func (t *Tree) pause(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// look compares what is remembered with what is there, where the notes point to, or everywhere.
+// look compares the remembered entries with those on the disk, at the places of the notes or everywhere.
 func (t *Tree) look(ctx context.Context) ([]space.WatchEvent, error) {
 	l := &looking{Tree: t, found: &found{}}
 	switch {
@@ -290,7 +290,7 @@ func (t *Tree) learn(ctx context.Context, n *node, dir *beneath.Folder, depth in
 	})
 }
 
-// add remembers an entry of a folder, and what lies in it.
+// add remembers an entry of a folder, and its contents.
 func (t *Tree) add(ctx context.Context, in *node, dir *beneath.Folder, name string, is mark, depth int, tell func(*node)) error {
 	if t.entries++; t.entries > space.MaxWatchEntries {
 		return space.ErrWatchLarge
@@ -312,7 +312,7 @@ func (t *Tree) add(ctx context.Context, in *node, dir *beneath.Folder, name stri
 	return t.learn(ctx, made, sub, depth+1, tell)
 }
 
-// note begins to note what happens in a folder. Where the host has no notes left, the watch polls from then on.
+// note starts the notes about a folder. If the host has no notes left, the watch polls from then on.
 func (t *Tree) note(n *node, dir *beneath.Folder) {
 	if t.hints != nil && !t.hints.add(n, dir) {
 		t.take(nil)

@@ -105,7 +105,7 @@ func readDER(der []byte, f Form) (*Key, error) {
 	return readEncrypted(der, f.Passphrase)
 }
 
-// Write writes the key. Chance is what an encrypted one takes its salt from.
+// Write writes the key. An encrypted key takes its salt from chance.
 func (k *Key) Write(chance io.Reader, f Form) ([]byte, error) {
 	wrong := &Error{"ERR_CRYPTO_INCOMPATIBLE_KEY_OPTIONS", "The selected key encoding " + f.Type + " can only be used for " +
 		map[string]string{"pkcs1": "RSA keys.", "sec1": "EC keys."}[f.Type]}

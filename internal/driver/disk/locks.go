@@ -19,15 +19,15 @@ const Grace = time.Hour
 // errYoung says that content was put too lately to be swept.
 var errYoung = errors.New("the content was put a moment ago")
 
-// turnFile is what is locked while content gets its name, by all who put together, or loses it.
-const turnFile = "lock"
+// lockFile is the locked file while content gets its name (then all writers share the lock) or loses it.
+const lockFile = "lock"
 
 // lock keeps content from being removed while another daemon puts it; of a folder that is one daemon's alone it does nothing.
 func (b *Blobs) lock(how host.How) (unlock func(), err error) {
 	if !b.shared {
 		return func() {}, nil
 	}
-	f, err := os.OpenFile(filepath.Join(b.dir, turnFile), os.O_CREATE|os.O_RDWR|beneath.NoFollow, 0o600)
+	f, err := os.OpenFile(filepath.Join(b.dir, lockFile), os.O_CREATE|os.O_RDWR|beneath.NoFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (b *Blobs) young() (func(event.Digest) bool, error) {
 	}, nil
 }
 
-// fileTime is what the clock of the file system says.
+// fileTime is the time of the file system's clock.
 func (b *Blobs) fileTime() (time.Time, error) {
 	staging, err := beneath.At(b.staging)
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *Blobs) fileTime() (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	_, err = file.Write([]byte{0}) // which is what sets its time
+	_, err = file.Write([]byte{0}) // this sets its time
 	info, statErr := file.Stat()
 	if err := errors.Join(err, statErr, beneath.Unlink(staging, name), file.Close()); err != nil {
 		return time.Time{}, err

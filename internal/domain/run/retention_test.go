@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-func TestParseKeep(t *testing.T) {
+func TestParseRetention(t *testing.T) {
 	const day = 24 * time.Hour
 	for text, want := range map[string]time.Duration{
 		"1m": time.Minute, "60s": time.Minute, "59s": 0, "1m0.5s": 0, "90m": 90 * time.Minute, "36h": 36 * time.Hour, "1d": day,
@@ -16,7 +16,7 @@ func TestParseKeep(t *testing.T) {
 		"d": 0, "": 0, "72": 0, "+1d": day,
 		"1d12h": 0, "none": 0,
 	} {
-		got, err := run.ParseKeep(text)
+		got, err := run.ParseRetention(text)
 		if got != want || (err == nil) != (want != 0) {
 			t.Errorf("%q: %s, %v; want %s", text, got, err, want)
 		}

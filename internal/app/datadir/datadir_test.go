@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"errors"
@@ -25,20 +25,20 @@ func TestFoldersThatCannotBeMade(t *testing.T) {
 		paths = append(paths, "/proc/x", "/proc/x/y/z")
 	}
 	for _, path := range paths {
-		if err := makeDurably(path); err == nil {
+		if err := Create(path); err == nil {
 			t.Errorf("%.60q was made", path)
 		}
 	}
 	deep := filepath.Join(dir, "a", "b", "c")
 	for range 2 {
-		if err := makeDurably(deep); err != nil {
+		if err := Create(deep); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if info, err := os.Stat(deep); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("got %v, %v", info, err)
 	}
-	if err := makeDurably(file); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if err := Create(file); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file in the way: %v", err)
 	}
 }
