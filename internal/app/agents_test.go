@@ -22,7 +22,8 @@ import (
 )
 
 // agentText is the blueprint of the test's agent.
-const agentText = "api_version: 1\nname: counter\nadapter: {kind: internal}\nmodels: {default: played}\n"
+const agentText = "api_version: 1\nname: counter\nadapter: {kind: internal}\nmodels: {default: played}\n" +
+	"artifacts: ['*.txt', 'out/**']\n"
 
 // TestAnAgentWorksInASpace gives an agent a task whose model plays a cassette: it writes a file, is refused a command, and reports. The
 // cassette knows each request in advance, so that the test also holds what the model is sent.
@@ -55,14 +56,20 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 	}
 	in, _ := d.ask("POST", "/v1/spaces", `{"best_effort":true}`, "")
 	mission := errand.Mission{Version: 1, Blueprint: "counter", Edition: 2, Locked: entry.Locked, Loop: agents.Hash(), Tools: hash,
-		Space: id.Space(text(in, "id")), Task: "Count to three."}
+		Space: id.Space(text(in, "id")), Task: "Count to three.", Artifacts: []string{"*.txt", "out/**"}}
 	writeCassette(t, filepath.Join(config.DataDir, "cassettes"), def, append(offered, agents.ReadResult()), mission)
 
 	run, _ := d.ask("POST", "/v1/blueprints/counter/runs",
 		`{"task":"Count to three.","title":"count","space_id":"`+string(mission.Space)+`"}`, "")
 	var ended struct {
-		Status   string `json:"status"`
-		Error    string `json:"error"`
+		Status string `json:"status"`
+		Error  string `json:"error"`
+		Kept   struct {
+			Files   int    `json:"files"`
+			Bytes   int    `json:"size_bytes"`
+			LeftOut int    `json:"left_out"`
+			Error   string `json:"error"`
+		} `json:"artifacts_kept"`
 		Reported struct {
 			Message string `json:"message"`
 			Output  struct {
@@ -86,6 +93,25 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 	file, status := d.send("GET", "/v1/spaces/"+string(mission.Space)+"/files/count.txt", "", "")
 	if status != 200 || string(file) != "1 2 3\n" {
 		t.Errorf("the agent's file: %d %q", status, file)
+	}
+	if g := ended.Kept; g.Files != 1 || g.Bytes != 6 || g.LeftOut != 0 || g.Error != "" {
+		t.Errorf("the run keeps %+v, want the one file", g)
+	}
+	var listed struct {
+		Artifacts []struct {
+			ID   string `json:"artifact_id"`
+			Path string `json:"path"`
+		} `json:"artifacts"`
+	}
+	raw, status = d.send("GET", "/v1/artifacts?run_id="+text(run, "run_id"), "", "")
+	if err := json.Unmarshal(raw, &listed); err != nil || status != 200 || len(listed.Artifacts) != 1 || listed.Artifacts[0].Path != "count.txt" {
+		t.Fatalf("the artifacts of the run: %d %s: %v", status, raw, err)
+	}
+	if raw, status = d.send("DELETE", "/v1/spaces/"+string(mission.Space), "", ""); status >= 300 {
+		t.Fatalf("the space is not removed: %d %s", status, raw)
+	}
+	if raw, status = d.send("GET", "/v1/artifacts/"+listed.Artifacts[0].ID+"/content", "", ""); status != 200 || string(raw) != "1 2 3\n" {
+		t.Errorf("the artifact after the end of its space: %d %q", status, raw)
 	}
 }
 

@@ -10,14 +10,18 @@ import (
 	"os"
 	"strings"
 
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
+	"agentbox/internal/domain/run"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/trees"
 	claims "agentbox/internal/kernel/claim"
 	"agentbox/internal/service/engines"
+	"agentbox/internal/service/runs"
 )
 
 // claimsFile holds the secret of the claim tokens, mode 0600. If it is lost, engines claim their runs anew; the log decides everything
@@ -45,8 +49,19 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 	a.Engines = engines.New(engines.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime,
 		Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.together.member != nil,
+		Keep: a.keepFiles,
 	})
 	return nil
+}
+
+// keepFiles keeps the files that the blueprint of an agent names when a run of the agent ends.
+func (a *App) keepFiles(ctx context.Context, origin event.Origin, doc run.Run) ([]event.Draft, *run.Gathered) {
+	m, ok := errand.ReadMission(doc.Input)
+	if !ok || len(m.Artifacts) == 0 || doc.StartedAt.IsZero() {
+		return nil, nil
+	}
+	return a.Runs.KeepFor(ctx, runs.Kept{Workspace: doc.Workspace, Room: doc.Room, Run: doc.ID, Space: m.Space, Patterns: m.Artifacts,
+		Token: doc.Token, Origin: origin})
 }
 
 // place refuses a room that is not there, and a thread of another one.

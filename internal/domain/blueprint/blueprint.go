@@ -38,6 +38,7 @@ type Blueprint struct {
 	Policy       string            `json:"policy,omitempty" doc:"The preset that binds the agent's space" enum:"restrictive,standard,permissive"`
 	Context      Context           `json:"context,omitzero" doc:"What the model is shown, and how much of it"`
 	Comms        Comms             `json:"comms,omitzero" doc:"With which other agents the agent may speak"`
+	Artifacts    []string          `json:"artifacts,omitempty" doc:"Files of the space that each run keeps when it ends: paths, in which * and ? match within one name and ** goes through folders" max:"20" each:"500"`
 	Limits       Limits            `json:"limits,omitzero" doc:"Where a run of the agent ends at the latest"`
 	Pins         Pins              `json:"pins,omitzero" doc:"The content hash of everything that the blueprint refers to; agentbox blueprint lock writes it"`
 }

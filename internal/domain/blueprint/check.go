@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
 )
 
 // Problem is one thing that is wrong in a blueprint.
@@ -115,6 +116,11 @@ func (b Blueprint) together() []Problem {
 		wrong(policy.Host(bare) != bare && !policy.IsEndpoint(host), "space.network.allow_domains["+strconv.Itoa(i)+"]",
 			"must be a host such as example.com in small letters, *.example.com for every host below it, or localhost:8080 for one port, also of "+
 				"the own network")
+	}
+	for i, pattern := range b.Artifacts {
+		if err := (run.Patterns{pattern}).Check(); err != nil {
+			wrong(true, "artifacts["+strconv.Itoa(i)+"]", err.Error())
+		}
 	}
 	wrong(len(b.Space.Packages) > 0, "space.packages",
 		"is not supported: spaces install no packages. Leave it out, and let the agent use what its tier has (agentbox runtimes)")

@@ -31,6 +31,9 @@ type Mission struct {
 	// Model is the model that answers, if it is not the blueprint's.
 	Model string `json:"model,omitempty"`
 
+	// Artifacts are the patterns of the files of the space that the run keeps when it ends.
+	Artifacts []string `json:"artifacts,omitempty"`
+
 	Task string `json:"task"`
 }
 

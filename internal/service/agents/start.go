@@ -122,7 +122,8 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 		}
 	}
 	input, err := json.Marshal(errand.Mission{Version: 1, Blueprint: b.Name, Edition: version, Locked: locked, Loop: loop, Tools: tools,
-		Space: t.Space, Pins: pinned(b, pins), After: t.After, Model: t.Model, Task: t.Text})
+		Space: t.Space, Pins: pinned(b, pins), After: t.After, Model: t.Model, Artifacts: b.Artifacts,
+		Task: t.Text})
 	if err != nil {
 		return run.Run{}, err
 	}

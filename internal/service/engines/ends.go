@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -50,6 +51,8 @@ func (d *Service) Fail(ctx context.Context, origin event.Origin, h Hold, why, me
 }
 
 func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, typ string, f run.Finished) (run.Run, error) {
+	defer d.Blobs.Hold()() // protects the stored files until the event of the end names them
+	files := d.keeper(ctx, origin)
 	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Running {
 			return entry{}, run.ErrNotRunning
@@ -61,10 +64,15 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 			f.Permit = event.DigestOf([]byte(h.Permit))
 		}
 		lost, expect, err := d.lost(ctx, origin, doc)
+		if err != nil {
+			return entry{}, err
+		}
+		var kept []event.Draft
+		kept, f.Artifacts = files(doc)
 		return entry{
-			action: policy.Action{Type: action, Content: digest(f.Summary, f.Output, f.Error, f.Message)}, drafts: append(lost, draft(typ, origin,
-				doc, f)), expect: expect,
-		}, err
+			action: policy.Action{Type: action, Content: digest(f.Summary, f.Output, f.Error, f.Message)},
+			drafts: append(slices.Concat(lost, kept), draft(typ, origin, doc, f)), expect: expect,
+		}, nil
 	})
 	if err != nil {
 		return doc, err
@@ -74,6 +82,20 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 	d.close(ctx, origin, doc)
 	d.Evidence.settle(ctx, origin, doc)
 	return after(doc, receipt)
+}
+
+// keeper returns a function that keeps the files of a run, once however often its end is tried.
+func (d *Service) keeper(ctx context.Context, origin event.Origin) func(run.Run) ([]event.Draft, *run.Gathered) {
+	var drafts []event.Draft
+	var told *run.Gathered
+	done := d.Keep == nil
+	return func(doc run.Run) ([]event.Draft, *run.Gathered) {
+		if !done {
+			drafts, told = d.Keep(ctx, origin, doc)
+			done = true
+		}
+		return drafts, told
+	}
 }
 
 // lostAtOnce is how many tool calls have their result in the commit that ends their run; those beyond it have it in the next ones.
@@ -127,6 +149,8 @@ func (d *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 	if reason == "" {
 		reason = "cancelled on request"
 	}
+	defer d.Blobs.Hold()()
+	files := d.keeper(ctx, origin)
 	for try := 1; ; try++ {
 		doc, version, err := d.load(ctx, ws, r)
 		if err != nil {
@@ -139,8 +163,10 @@ func (d *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 		if err != nil {
 			return doc, err
 		}
+		kept, told := files(doc)
 		receipt, err := d.Log.Append(ctx, origin.Once(event.Batch{
-			Workspace: ws, Drafts: append(lost, draft(run.EventCancelled, origin, doc, run.Finished{Run: r, Error: reason})),
+			Workspace: ws, Drafts: append(slices.Concat(lost, kept), draft(run.EventCancelled, origin, doc, run.Finished{Run: r, Error: reason,
+				Artifacts: told})),
 			Documents: append(expect, event.DocumentVersion{Projection: run.Projection, Key: string(r), Version: version}),
 		}))
 		if errors.Is(err, journal.ErrConflict) && try < tries {

@@ -42,6 +42,10 @@ type Parts struct {
 	Logger     *slog.Logger
 
 	Together bool // other daemons record claims too
+
+	// Keep stores the files of a space that a run keeps as artifacts when it ends, and returns their events and what its end says of them; nil
+	// for a run that keeps none. The field may be nil, for a daemon without spaces.
+	Keep func(ctx context.Context, origin event.Origin, doc run.Run) ([]event.Draft, *run.Gathered)
 }
 
 // Place refuses a room that the workspace does not have, and a thread that the room does not have; an empty thread is none.

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
@@ -22,30 +23,48 @@ import (
 // kindFile is the kind of an artifact that is a file of the space.
 const kindFile = "file"
 
-// gathering is the work of keeping files of a space as artifacts when a run ends.
-type gathering struct {
-	r     *record
-	space space.Space
-	files space.Files
-	held  policy.Withhold
-	known leak.Known
-	step  id.Step // of the last operation
-
-	told   run.Gathered
-	drafts []event.Draft
+// Kept names the files of a space that a run keeps as artifacts when it ends, and in whose name they are read.
+type Kept struct {
+	Workspace id.Workspace
+	Room      id.Room
+	Run       id.Run
+	Space     id.Space
+	Patterns  run.Patterns
+	Agent     id.Principal // reads the files
+	Token     id.Token     // under which; "" for none
+	Step      id.Step      // to which the artifacts belong; "" for none
+	Origin    event.Origin // of their events
 }
 
-// gather keeps the files that the run named as artifacts, and returns their events and what its end says of them; nil for a run that named
-// none or has not begun. Each file is read under a permit for the run's agent. A file that cannot be kept is left out, because the run ends
-// whatever happens. The caller protects the stored contents until the events are recorded.
+// gather keeps the files that the run named as artifacts. It returns nil for a run that named none or has not begun.
 func (r *record) gather(ctx context.Context, at id.Step) ([]event.Draft, *run.Gathered) {
-	if len(r.doc.Patterns) == 0 || r.doc.StartedAt.IsZero() {
+	d := r.doc
+	if len(d.Patterns) == 0 || d.StartedAt.IsZero() {
 		return nil, nil
 	}
+	return r.x.Keep(ctx, Kept{Workspace: d.Workspace, Room: d.Room, Run: d.ID, Space: d.Space, Patterns: d.Patterns, Agent: d.Agent,
+		Token: d.Token, Step: at, Origin: r.origin})
+}
+
+// KeepFor keeps files of a space for a run that is not one of this service. The space's own agent reads them.
+func (x *shared) KeepFor(ctx context.Context, k Kept) ([]event.Draft, *run.Gathered) {
+	agent, err := x.Agents.Agent(ctx, event.Origin{Principal: k.Origin.Principal, Correlation: k.Origin.Correlation}, k.Workspace,
+		principal.SpaceAgent+string(k.Space))
+	if err != nil {
+		return nil, &run.Gathered{Error: x.whyLeft(k.Run, err)}
+	}
+	k.Agent = agent
+	return x.Keep(ctx, k)
+}
+
+// Keep stores files of a space, and returns the events of their artifacts and what the end of their run says of them. Each file is read under
+// a permit for the agent. A file that cannot be kept is left out, because the run ends whatever happens. The caller protects the stored
+// contents until the events are recorded.
+func (x *shared) Keep(ctx context.Context, k Kept) ([]event.Draft, *run.Gathered) {
 	ctx = context.WithoutCancel(ctx)
-	g := &gathering{r: r, step: at}
+	g := &gathering{Kept: k, x: x}
 	if err := g.open(ctx); err != nil {
-		g.told.Error = r.x.whyLeft(r.doc.ID, err)
+		g.told.Error = x.whyLeft(k.Run, err)
 		return nil, &g.told
 	}
 	for _, path := range g.find(ctx) {
@@ -53,7 +72,7 @@ func (r *record) gather(ctx context.Context, at id.Step) ([]event.Draft, *run.Ga
 		if g.told.Files == run.MaxArtifacts {
 			reason = run.ReasonTooManyArtifacts
 		} else if err := g.keep(ctx, path); err != nil {
-			reason = r.x.whyLeft(r.doc.ID, err)
+			reason = x.whyLeft(k.Run, err)
 		}
 		if reason != "" {
 			clean, _ := g.known.Text(path)
@@ -63,8 +82,21 @@ func (r *record) gather(ctx context.Context, at id.Step) ([]event.Draft, *run.Ga
 	return g.drafts, &g.told
 }
 
+// gathering is the work of keeping files of a space.
+type gathering struct {
+	Kept
+	x     *shared
+	space space.Space
+	files space.Files
+	held  policy.Withhold
+	known leak.Known
+
+	told   run.Gathered
+	drafts []event.Draft
+}
+
 // whyLeft returns the code of an error for which a file was left out. An error without words for the client goes to the daemon's own log.
-func (x *Service) whyLeft(r id.Run, err error) string {
+func (x *shared) whyLeft(r id.Run, err error) string {
 	if code := fault.CodeOf(err); code != "" && fault.KindOf(err) != fault.Internal {
 		return code
 	}
@@ -74,14 +106,14 @@ func (x *Service) whyLeft(r id.Run, err error) string {
 
 // open prepares the reading of the space's files.
 func (g *gathering) open(ctx context.Context) (err error) {
-	x, doc := g.r.x, g.r.doc
-	if g.space, err = x.Spaces.Space(ctx, doc.Workspace, doc.Space); err != nil {
+	x := g.x
+	if g.space, err = x.Spaces.Space(ctx, g.Workspace, g.Space); err != nil {
 		return err
 	}
 	if g.files, err = x.Spaces.Files(g.space); err != nil {
 		return err
 	}
-	bundle, err := x.Bundles.Bundle(ctx, doc.Workspace, g.space.Bundle)
+	bundle, err := x.Bundles.Bundle(ctx, g.Workspace, g.space.Bundle)
 	if err != nil {
 		return err
 	}
@@ -94,7 +126,7 @@ func (g *gathering) open(ctx context.Context) (err error) {
 
 // find returns the paths of the files that match, in order.
 func (g *gathering) find(ctx context.Context) (found []string) {
-	for _, folder := range g.r.doc.Patterns.Folders() {
+	for _, folder := range g.Patterns.Folders() {
 		entries, err := g.list(ctx, folder)
 		switch {
 		case errors.Is(err, space.ErrFileNotFound):
@@ -102,14 +134,14 @@ func (g *gathering) find(ctx context.Context) (found []string) {
 		case errors.Is(err, space.ErrNotADirectory):
 			entries = []space.Entry{{Path: folder, Type: kindFile}} // reading it tells what it is
 		case err != nil:
-			g.told.Error = g.r.x.whyLeft(g.r.doc.ID, err)
+			g.told.Error = g.x.whyLeft(g.Run, err)
 			continue
 		}
 		if len(entries) == run.MaxArtifactsSeen {
 			g.told.Error = run.ReasonArtifactsUnseen
 		}
 		for _, e := range entries {
-			if e.Type == kindFile && g.r.doc.Patterns.Match(e.Path) {
+			if e.Type == kindFile && g.Patterns.Match(e.Path) {
 				found = append(found, e.Path)
 			}
 		}
@@ -128,17 +160,16 @@ func (g *gathering) list(ctx context.Context, folder string) ([]space.Entry, err
 
 // permit returns a permit for an action of the run's agent that changes nothing. It asks nobody: an action that needs an answer is refused.
 func (g *gathering) permit(ctx context.Context, a policy.Action) (policy.Permit, error) {
-	doc := g.r.doc
-	a.Workspace, a.Room, a.Principal, a.Token, a.Space, a.Run = doc.Workspace, doc.Room, doc.Agent, doc.Token, doc.Space, doc.ID
-	a.Step, a.Bundle = g.step, g.space.Bundle
-	ruling, err := g.r.x.Gate.Judge(ctx, a)
+	a.Workspace, a.Room, a.Principal, a.Token, a.Space, a.Run = g.Workspace, g.Room, g.Agent, g.Token, g.Kept.Space, g.Run
+	a.Step, a.Bundle = g.Step, g.space.Bundle
+	ruling, err := g.x.Gate.Judge(ctx, a)
 	if err != nil {
 		return policy.Permit{}, err
 	}
 	if d := ruling.Decision; !d.Allowed() || ruling.Standing != "" {
 		return policy.Permit{}, fault.New(fault.Denied, cmp.Or(d.ReasonCode, "policy_denied"), "policy does not let the run read %.200q", a.Path)
 	}
-	return g.r.x.Gate.Glance(ruling)
+	return g.x.Gate.Glance(ruling)
 }
 
 // keep stores a file and drafts the events of its artifact.
@@ -159,16 +190,16 @@ func (g *gathering) keep(ctx context.Context, path string) error {
 	if file.Entry().Size > room {
 		return errArtifactsTooLarge
 	}
-	if err := g.r.x.contentRoom(ctx, g.r.doc.Workspace, g.told.Bytes+file.Entry().Size); err != nil {
+	if err := g.x.contentRoom(ctx, g.Workspace, g.told.Bytes+file.Entry().Size); err != nil {
 		return err
 	}
 	begin := &firstBytes{}
-	stored, err := g.r.x.Blobs.Put(ctx, io.TeeReader(file, begin), room)
+	stored, err := g.x.Blobs.Put(ctx, io.TeeReader(file, begin), room)
 	if err != nil {
 		return err
 	}
 	if stored.Size > file.Entry().Size { // it grew while it was read
-		if err := g.r.x.contentRoom(ctx, g.r.doc.Workspace, g.told.Bytes+stored.Size); err != nil {
+		if err := g.x.contentRoom(ctx, g.Workspace, g.told.Bytes+stored.Size); err != nil {
 			return err
 		}
 	}
@@ -184,19 +215,18 @@ var errArtifactsTooLarge = fault.New(fault.Exhausted, run.ReasonArtifactsTooLarg
 
 // record drafts the events of an artifact.
 func (g *gathering) record(path, media string, stored step.Stored) {
-	doc := g.r.doc
-	a := id.New[id.Artifact](g.r.x.IDs)
+	a := id.New[id.Artifact](g.x.IDs)
 	created := step.ArtifactCreated{
-		Artifact: a, Run: doc.ID, Kind: kindFile, Title: title(path), Media: media, Size: &stored.Size, Digest: stored.Digest,
+		Artifact: a, Run: g.Run, Kind: kindFile, Title: title(path), Media: media, Size: &stored.Size, Digest: stored.Digest,
 		Content: step.Content{Type: step.None}, Metadata: json.RawMessage(`{}`), Path: path, Taken: true,
 	}
-	kept := step.ArtifactStored{Artifact: a, Run: doc.ID, Content: stored}
+	kept := step.ArtifactStored{Artifact: a, Run: g.Run, Content: stored}
 	for _, made := range []struct {
 		typ  string
 		data any
 	}{{step.EventArtifactCreated, created}, {step.EventArtifactStored, kept}} {
-		g.drafts = append(g.drafts, event.New(made.typ, g.r.origin, doc.Workspace, doc.Room, made.data).
-			About(step.ArtifactEntity, string(a)).In(doc.ID, g.step))
+		g.drafts = append(g.drafts, event.New(made.typ, g.Origin, g.Workspace, g.Room, made.data).
+			About(step.ArtifactEntity, string(a)).In(g.Run, g.Step))
 	}
 }
 

@@ -186,6 +186,7 @@ func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 	} else {
 		p.Fields("error", w.Error)
 	}
+	runview.WriteKept(p, w.Run)
 	for _, a := range w.Questions {
 		p.Line("")
 		cmdline.WriteQuestion(p, a)

@@ -338,7 +338,9 @@ func (a *attended) ended(ctx context.Context) error {
 			Status run.Status `json:"status"`
 			Report string     `json:"report,omitempty"`
 			Error  string     `json:"error,omitempty"`
-		}{shown.ID, shown.Status, out.Report, ""}
+
+			Artifacts *run.Gathered `json:"artifacts_kept,omitempty"`
+		}{shown.ID, shown.Status, out.Report, "", shown.Artifacts}
 		if a.failed {
 			line.Error = why
 		}
@@ -351,6 +353,7 @@ func (a *attended) ended(ctx context.Context) error {
 		}
 		a.flush()
 	}
+	runview.WriteKept(a.err, shown.Run)
 	switch {
 	case shown.Status == run.Cancelled && a.stopped:
 		a.err.Line("%s", a.err.Paint(term.Yellow, "stopped; say how to go on"))

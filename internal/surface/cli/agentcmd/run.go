@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/runview"
 	"agentbox/internal/surface/cli/term"
 )
 
@@ -264,6 +265,7 @@ func reportOf(ctx context.Context, i *cmdline.Invocation, api *client.Client, ma
 	}); err != nil {
 		return err
 	}
+	runview.WriteKept(i.Printer(i.Err), shown.Run)
 	if m, ok := errand.ReadMission(shown.Given); ok {
 		i.Printer(i.Err).Line("%s", i.Printer(i.Err).Paint(term.Faint, "its files: agentbox files ls "+string(m.Space)))
 	}

@@ -39,6 +39,7 @@ instructions: |
   You work in an isolated space. Say in a sentence what you are about to do, do it with the tools,
   check the result, and end with a short answer.
 policy: standard            # restrictive, standard or permissive
+artifacts: ["out/**"]       # files of the space that a run keeps when it ends
 limits:
   steps: 50                 # requests to the model
   seconds: 900

@@ -122,15 +122,15 @@ func WriteRun(p *term.Printer, i *cmdline.Invocation, r client.RunShown) {
 		p.Line("%s", p.Paint(term.Red, term.Plain(r.Error)))
 	}
 	WriteImported(p, r.Run)
-	writeKept(p, r.Run)
+	WriteKept(p, r.Run)
 	WriteRetention(p, r.Run)
 	if _, approval := r.Pending(); approval != "" {
 		p.Line("%s", term.Wrapped("it waits for a person: agentbox approvals show|approve|deny "+string(approval), p.Width, 2))
 	}
 }
 
-// writeKept says which files a run has kept as artifacts.
-func writeKept(p *term.Printer, r run.Run) {
+// WriteKept says which files a run has kept as artifacts; nothing of a run that keeps none.
+func WriteKept(p *term.Printer, r run.Run) {
 	kept := r.Artifacts
 	if kept == nil {
 		return
