@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/service/runs/history"
 )
 
-// agentBefore returns a run of an agent, and what it runs with.
+// agentBefore returns a run of an agent, and its mission.
 func agentBefore(ctx context.Context, a *App, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
 	doc, err := a.Engines.Find(ctx, ws, r)
 	if err != nil {

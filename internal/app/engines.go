@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"strings"
 
-	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -56,11 +56,15 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 
 // keepFiles keeps the files that the blueprint of an agent names when a run of the agent ends.
 func (a *App) keepFiles(ctx context.Context, origin event.Origin, doc run.Run) ([]event.Draft, *run.Gathered) {
-	m, ok := errand.ReadMission(doc.Input)
-	if !ok || len(m.Artifacts) == 0 || doc.StartedAt.IsZero() {
+	if len(doc.Patterns) == 0 || doc.StartedAt.IsZero() {
 		return nil, nil
 	}
-	return a.Runs.KeepFor(ctx, runs.Kept{Workspace: doc.Workspace, Room: doc.Room, Run: doc.ID, Space: m.Space, Patterns: m.Artifacts,
+	_, m, err := agentBefore(ctx, a, doc.Workspace, doc.ID)
+	if err != nil {
+		a.logger.Error("keep files of a space as artifacts", "code", "artifact_not_kept", "run", doc.ID, "error", err)
+		return nil, &run.Gathered{Error: cmp.Or(fault.CodeOf(err), "internal_error")}
+	}
+	return a.Runs.KeepFor(ctx, runs.Kept{Workspace: doc.Workspace, Room: doc.Room, Run: doc.ID, Space: m.Space, Patterns: doc.Patterns,
 		Token: doc.Token, Origin: origin})
 }
 

@@ -104,7 +104,7 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 	}
 	created.Work = errand.KindOf(q.Input)
 	if m, ok := errand.ReadMission(q.Input); ok {
-		created.Blueprint = m.Blueprint
+		created.Blueprint, created.Artifacts = m.Blueprint, m.Artifacts
 	}
 	order := created.Work == errand.Operations
 	clean, found := leak.Scan(q.Input)
