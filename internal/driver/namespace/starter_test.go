@@ -104,8 +104,8 @@ func giveFirst() error {
 
 // launcherOf returns the process of a tier's launcher; 0 for none.
 func launcherOf(tier *Tier) int {
-	tier.starter.turn.Lock()
-	defer tier.starter.turn.Unlock()
+	tier.starter.busy.Lock()
+	defer tier.starter.busy.Unlock()
 	if tier.starter.launcher == nil {
 		return 0
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/driver/nano/wasm"
 	"agentbox/internal/userland/bound"
 )
 
@@ -224,7 +223,7 @@ func TestDepth(t *testing.T) {
 // TestTheImageIsTheSame makes the interpreter twice.
 func TestTheImageIsTheSame(t *testing.T) {
 	r := runtimeOf(t)
-	other, err := New(t.Context(), wasm.Options{})
+	other, err := compiled(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

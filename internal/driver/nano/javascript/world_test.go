@@ -29,8 +29,21 @@ var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // shared is the interpreter of all tests: it takes a second to make and nothing changes it.
 var shared = sync.OnceValues(func() (*Runtime, error) {
-	return New(context.Background(), wasm.Options{})
+	return compiled(context.Background())
 })
+
+// compiled compiles the interpreter and makes the image with which every run begins.
+func compiled(ctx context.Context) (*Runtime, error) {
+	module, err := Module()
+	if err != nil {
+		return nil, err
+	}
+	prepared, err := wasm.Prepare(module)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, wasm.Options{}, prepared, nil)
+}
 
 func runtimeOf(t testing.TB) *Runtime {
 	t.Helper()
