@@ -114,10 +114,10 @@ func TestATokenBindsRequestsForAccess(t *testing.T) {
 	}
 	for _, c := range []struct{ who, document, action, more, want string }{
 		{"one", "ok1", "read", "", "default_allow"},
-		{"one", "ok1", "write", "", policy.ReasonScopeData},
+		{"one", "ok1", "write", "", policy.ReasonScopeDataRequired},
 		{"one", "plain", "read", "", policy.ReasonScopeData},
 		{"one", "no1", "read", "", policy.ReasonScopeData},
-		{"one", "no1", "write", "", policy.ReasonScopeData},
+		{"one", "no1", "write", "", policy.ReasonScopeDataRequired},
 		{"one", "no1", "read", `,"room_id":"room_00000000000000000000000000"`, policy.ReasonScopeData},
 		{"one", "no2", "read", `,"purpose_tags":["support"]`, policy.ReasonScopeData},
 		{"one", "no2", "read", "", policy.ReasonScopeData}, // nobody is asked about it
