@@ -58,14 +58,18 @@ func serve(t *testing.T, dir string) (*app.App, func() error) {
 // busy makes a space in it, and a run that waits for a person.
 func busy(t *testing.T, a *app.App) {
 	t.Helper()
+	operates(t, a, `{"type":"createFile","path":"a","content":"kept"},{"type":"shell","command":"rm -rf a"}`)
+}
+
+// operates executes operations in a space of their own.
+func operates(t *testing.T, a *app.App, operations string) {
+	t.Helper()
 	origin := event.Origin{Principal: a.Owner}
 	s, err := a.Spaces.Creation.Create(t.Context(), origin, spaces.Request{Workspace: id.DefaultWorkspace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := run.ParseMessage(
-		[]byte(`{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"a","content":"kept"},{"type":"shell","command":"rm -rf ` +
-			`a"}]}`))
+	m, err := run.ParseMessage([]byte(`{"protocolVersion":"1.0","operations":[` + operations + `]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -177,5 +178,36 @@ func TestVerifyReadsSnapshots(t *testing.T) {
 				t.Errorf("%+v were read, want at least two snapshots", kept)
 			}
 		})
+	}
+}
+
+// TestVerifySaysWhichContentsCannotBeOpened removes the keys of all contents behind operations that are too long for their event.
+func TestVerifySaysWhichContentsCannotBeOpened(t *testing.T) {
+	live := t.TempDir()
+	a, stop := serve(t, live)
+	operates(t, a, `{"type":"createFile","path":"a","content":"`+strings.Repeat("kept ", 4000)+`"}`)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	verify := func(dir string) app.Audit {
+		t.Helper()
+		audits, err := app.Verify(t.Context(), app.Default(dir))
+		if err != nil || len(audits) != 1 || len(audits[0].Findings()) > 0 {
+			t.Fatalf("got %+v, %v", audits, err)
+		}
+		return audits[0]
+	}
+	whole := verify(live)
+	if whole.Contents.Contents == 0 || len(whole.Unchecked()) > 0 {
+		t.Fatalf("with its keys: %d contents, unchecked %q", whole.Contents.Contents, whole.Unchecked())
+	}
+	for _, file := range glob(t, live, "keys", "blobs*") {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := fmt.Sprintf("%d contents that events name cannot be opened", whole.Contents.Contents)
+	if got := strings.Join(verify(live).Unchecked(), "\n"); !strings.Contains(got, want) {
+		t.Errorf("without them: unchecked %q, want %q", got, want)
 	}
 }

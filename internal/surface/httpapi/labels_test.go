@@ -4,6 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/token"
 )
 
 // TestLabelsHoldWhereFilesAreRead reads a file of a space before and after the space is labelled.
@@ -90,4 +95,45 @@ func TestLabelsHoldWhereArtifactsAreRead(t *testing.T) {
 	}
 	shown("member", true)
 	shown("agent", false)
+}
+
+// TestATokenBindsRequestsForAccess asks under a token that may read one document, for that one and for others.
+func TestATokenBindsRequestsForAccess(t *testing.T) {
+	d := startDaemon(t)
+	d.populate(t)
+	agent, err := d.app.Identity.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := token.All()
+	one.Data = token.Data{Read: []string{"resource:document:ok1"}}
+	d.granted(t, "one", agent, one, "", d.app.Owner)
+	d.granted(t, "all", agent, token.All(), "", d.app.Owner)
+	for name, level := range map[string]string{"no1": `"confidential"`, "no2": `"sensitive_pii","purpose_tags":["support"]`} {
+		d.must(t, "POST", "/v1/resources/labels", `{"resource_type":"document","resource_id":"`+name+`","label":`+level+`}`, "")
+	}
+	for _, c := range []struct{ who, document, action, more, want string }{
+		{"one", "ok1", "read", "", "default_allow"},
+		{"one", "ok1", "write", "", policy.ReasonScopeDataRequired},
+		{"one", "plain", "read", "", policy.ReasonScopeData},
+		{"one", "no1", "read", "", policy.ReasonScopeData},
+		{"one", "no1", "write", "", policy.ReasonScopeDataRequired},
+		{"one", "no1", "read", `,"room_id":"room_00000000000000000000000000"`, policy.ReasonScopeData},
+		{"one", "no2", "read", `,"purpose_tags":["support"]`, policy.ReasonScopeData},
+		{"one", "no2", "read", "", policy.ReasonScopeData}, // nobody is asked about it
+		{"all", "no1", "read", "", "default_allow"},
+		{"all", "no1", "write", "", "default_allow"},
+	} {
+		status, raw := d.ask(t, c.who, "POST", "/v1/data/access/requests", `{"resource_type":"document","resource_id":"`+c.document+
+			`","action":"`+c.action+`"`+c.more+`}`)
+		var got struct {
+			Code     string `json:"reason_code"`
+			Blocked  bool   `json:"blocked"`
+			Approval string `json:"approval_id"`
+		}
+		if err := json.Unmarshal(raw, &got); err != nil || status != 200 || got.Code != c.want || got.Blocked != (c.want != "default_allow") ||
+			got.Approval != "" {
+			t.Errorf("%s of %s under the token %s: %d %s, want %s", c.action, c.document, c.who, status, raw, c.want)
+		}
+	}
 }

@@ -1,9 +1,12 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+
+	"agentbox/internal/domain/id"
 )
 
 // TestOlderWordsAreTakenForAVersion sends each field and word under its name of today and of before, and both at once.
@@ -45,5 +48,34 @@ func TestOlderWordsAreTakenForAVersion(t *testing.T) {
 				t.Errorf("%s with %s: %d %s, want %d", path, body, status, raw, want)
 			}
 		}
+	}
+}
+
+// TestARunBehindAnotherIsToldAsQueued starts a run in a space where an earlier one waits for a person.
+func TestARunBehindAnotherIsToldAsQueued(t *testing.T) {
+	d := startDaemon(t)
+	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "space_id")
+	start := func(command, want string) string {
+		t.Helper()
+		_, raw := d.ask(t, "", "POST", space+"/runs",
+			`{"protocolVersion":"1.0","wait_seconds":2,"operations":[{"type":"shell","command":"`+command+`"}]}`)
+		var got struct {
+			Run    string `json:"runId"`
+			Status string `json:"status"`
+		}
+		if err := json.Unmarshal(raw, &got); err != nil || got.Status != want {
+			t.Errorf("%s: %s, want %s", command, raw, want)
+		}
+		return got.Run
+	}
+	first := start("mkdir d; rm -r d", "awaiting_approval")
+	second := start("echo later", "queued")
+	if got := d.field(t, "/v1/runs/"+second, "status"); got != "queued" {
+		t.Errorf("the run is %s, want queued", got)
+	}
+	d.must(t, "POST", "/v1/runs/"+first+"/cancel", `{}`, "")
+	d.ended(t, id.Run(second))
+	if got := d.field(t, "/v1/runs/"+second, "status"); got != "succeeded" {
+		t.Errorf("after the first one the run is %s, want succeeded", got)
 	}
 }

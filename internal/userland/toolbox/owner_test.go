@@ -53,3 +53,13 @@ func TestPaddingIsNotMadeInMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestAFolderThatCannotBeMadeSaysWhy makes folders on the read-only root and below a file.
+func TestAFolderThatCannotBeMadeSaysWhy(t *testing.T) {
+	r := shelltest.Execute(programs(), shelltest.Limits, `mkdir /srv; mkdir -p /srv/x; mkdir -p /usr/bin; touch f; mkdir -p f/x; mkdir -p f`)
+	const readOnly = "mkdir: cannot create directory ‘/srv’: Read-only file system\n"
+	const want = readOnly + readOnly + "mkdir: cannot create directory ‘f’: Not a directory\nmkdir: cannot create directory ‘f’: File exists\n"
+	if r.Out != "" || r.Err != want {
+		t.Errorf("got %q %q, want %q", r.Out, r.Err, want)
+	}
+}

@@ -47,8 +47,10 @@ func Events(i *cmdline.Invocation) *cobra.Command {
 	f.Uint64Var(&before, "before", 0, "only events in front of this place")
 	f.IntVar(&most, "limit", 50, "how many at most, 1 to 200; of those that are already there when following")
 	f.StringVar(&cause, "cause", "", "show what led to this event, from its first cause on, and what it led to")
-	c.MarkFlagsMutuallyExclusive("cause", "follow")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cause != "" && follow {
+			return cmdline.Usage("--cause shows what has happened and --follow what happens; use one of them")
+		}
 		if cause != "" {
 			return causes(cmd.Context(), i, id.Event(cause))
 		}

@@ -18,4 +18,10 @@ func TestTables(t *testing.T) {
 		p.Table("none", []string{"id", "name", "rest"}, rows)
 		p.Table("There are none; make one.", []string{"id"}, nil)
 	}))
+	long := strings.Repeat("x", 5000)
+	if got := Drawn(0, func(p *term.Printer) {
+		p.Table("none", []string{"id", "rest"}, [][]term.Cell{{term.Text("id-1"), term.Text(long)}})
+	}); !strings.HasSuffix(got, "\nid-1  "+long+"\n") {
+		t.Errorf("where a program reads it, a table is cut: %.80q", got)
+	}
 }
