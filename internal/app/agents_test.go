@@ -104,7 +104,8 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 		} `json:"artifacts"`
 	}
 	raw, status = d.send("GET", "/v1/artifacts?run_id="+text(run, "run_id"), "", "")
-	if err := json.Unmarshal(raw, &listed); err != nil || status != 200 || len(listed.Artifacts) != 1 || listed.Artifacts[0].Path != "count.txt" {
+	if err := json.Unmarshal(raw, &listed); err != nil || status != 200 || len(listed.Artifacts) != 1 ||
+		listed.Artifacts[0].Path != "count.txt" {
 		t.Fatalf("the artifacts of the run: %d %s: %v", status, raw, err)
 	}
 	if raw, status = d.send("DELETE", "/v1/spaces/"+string(mission.Space), "", ""); status >= 300 {

@@ -49,23 +49,25 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 	a.Engines = engines.New(engines.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime,
 		Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.together.member != nil,
-		Keep: a.keepFiles,
+		Keep: keeperOfFiles(a),
 	})
 	return nil
 }
 
-// keepFiles keeps the files that the blueprint of an agent names when a run of the agent ends.
-func (a *App) keepFiles(ctx context.Context, origin event.Origin, doc run.Run) ([]event.Draft, *run.Gathered) {
-	if len(doc.Patterns) == 0 || doc.StartedAt.IsZero() {
-		return nil, nil
+// keeperOfFiles returns what keeps the files that the blueprint of an agent names when a run of the agent ends.
+func keeperOfFiles(a *App) func(context.Context, event.Origin, run.Run) ([]event.Draft, *run.Gathered) {
+	return func(ctx context.Context, origin event.Origin, doc run.Run) ([]event.Draft, *run.Gathered) {
+		if len(doc.Patterns) == 0 || doc.StartedAt.IsZero() {
+			return nil, nil
+		}
+		_, m, err := agentBefore(ctx, a, doc.Workspace, doc.ID)
+		if err != nil {
+			a.logger.Error("read which files a run of an agent keeps", "code", "agent_files_not_kept", "run", doc.ID, "error", err)
+			return nil, &run.Gathered{Error: cmp.Or(fault.CodeOf(err), "internal_error")}
+		}
+		return a.Runs.KeepFor(ctx, runs.Kept{Workspace: doc.Workspace, Room: doc.Room, Run: doc.ID, Space: m.Space, Patterns: doc.Patterns,
+			Token: doc.Token, Origin: origin})
 	}
-	_, m, err := agentBefore(ctx, a, doc.Workspace, doc.ID)
-	if err != nil {
-		a.logger.Error("keep files of a space as artifacts", "code", "artifact_not_kept", "run", doc.ID, "error", err)
-		return nil, &run.Gathered{Error: cmp.Or(fault.CodeOf(err), "internal_error")}
-	}
-	return a.Runs.KeepFor(ctx, runs.Kept{Workspace: doc.Workspace, Room: doc.Room, Run: doc.ID, Space: m.Space, Patterns: doc.Patterns,
-		Token: doc.Token, Origin: origin})
 }
 
 // place refuses a room that is not there, and a thread of another one.

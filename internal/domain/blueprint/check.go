@@ -1,13 +1,13 @@
 package blueprint
 
 import (
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/run"
 )
 
 // Problem is one thing that is wrong in a blueprint.
@@ -118,9 +118,10 @@ func (b Blueprint) together() []Problem {
 				"the own network")
 	}
 	for i, pattern := range b.Artifacts {
-		if err := (run.Patterns{pattern}).Check(); err != nil {
-			wrong(true, "artifacts["+strconv.Itoa(i)+"]", err.Error())
-		}
+		_, err := path.Match(pattern, "")
+		wrong(err != nil || strings.HasPrefix(pattern, "/") || strings.Contains(pattern, `\`) ||
+			slices.Contains(strings.Split(pattern, "/"), ".."), "artifacts["+strconv.Itoa(i)+"]",
+			"must be a path relative to the space's files, without .. and backslashes; * and ? match within one name, ** goes through folders")
 	}
 	wrong(len(b.Space.Packages) > 0, "space.packages",
 		"is not supported: spaces install no packages. Leave it out, and let the agent use what its tier has (agentbox runtimes)")

@@ -79,6 +79,9 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	if err != nil {
 		return run.Run{}, err
 	}
+	if err := run.Patterns(b.Artifacts).Check(); err != nil {
+		return run.Run{}, err
+	}
 	loop := Hash()
 	switch kind := b.Effective().Adapter.Kind; {
 	case kind == blueprint.ExternalCLI && s.External != nil && (t.After != "" || t.Model != ""):

@@ -346,7 +346,8 @@ func TestRetentionOfManyEvents(t *testing.T) {
 func TestRulesOfRetention(t *testing.T) {
 	for rule, want := range map[string]time.Duration{
 		"run.*=30d": 30 * 24 * time.Hour, "tool.succeeded=36h": 36 * time.Hour, "*=1m": 0, "file.*=1m": time.Minute,
-		"file.*=36500d": run.MaxRetention, "file.*=59s": 0, "file.*=36501d": 0, "file.*": 0, "=1h": 0, "File.*=1h": 0, "a*b=1h": 0, "file.*=0d": 0, "file.*=-1d": 0,
+		"file.*=36500d": run.MaxRetention, "file.*=59s": 0, "file.*=36501d": 0, "file.*": 0, "=1h": 0,
+		"File.*=1h": 0, "a*b=1h": 0, "file.*=0d": 0, "file.*=-1d": 0,
 		"file.*=1.5d": 0, "file.*=x": 0,
 	} {
 		r, err := redaction.ParseRetention([]string{rule})

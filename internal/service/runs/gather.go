@@ -57,9 +57,9 @@ func (x *shared) KeepFor(ctx context.Context, k Kept) ([]event.Draft, *run.Gathe
 	return x.Keep(ctx, k)
 }
 
-// Keep stores files of a space, and returns the events of their artifacts and what the end of their run says of them. Each file is read under
-// a permit for the agent. A file that cannot be kept is left out, because the run ends whatever happens. The caller protects the stored
-// contents until the events are recorded.
+// Keep stores files of a space, and returns the events of their artifacts and what the end of their run says of them. The agent needs a
+// permit for each file. Keep leaves out a file that it cannot keep, because the run ends whatever happens. The caller protects the stored
+// contents until it has recorded the events.
 func (x *shared) Keep(ctx context.Context, k Kept) ([]event.Draft, *run.Gathered) {
 	ctx = context.WithoutCancel(ctx)
 	g := &gathering{Kept: k, x: x}

@@ -1,4 +1,6 @@
-// Package webpages fetches pages for agents. It asks the gate about every address, also about the targets of redirects.
+// Package webpages fetches pages for agents.
+//
+// It asks the gate about every address, also about the targets of redirects.
 package webpages
 
 import (
