@@ -67,9 +67,6 @@ var (
 	ErrUnknown = fault.New(fault.Conflict, "mcp_outcome_unknown",
 		"the daemon stopped while the tool was called; nobody knows what it did, and the call is not made again").
 		With("find out what was done before you call the tool again")
-	// ErrPrivate means that the host has an address that is not public.
-	ErrPrivate = fault.New(fault.Denied, "address_not_public", "the host has an address of a private network or of this machine").
-			With("only a policy that names exactly this host and port, as localhost:8080, lets an agent reach it")
 	// ErrFailed means that the server did not answer as the protocol wants.
 	ErrFailed = fault.New(fault.Conflict, "mcp_failed", "the MCP server did not answer")
 	// ErrBusy refuses one session more than may be open.
