@@ -97,7 +97,7 @@ func TestEveryExampleIsReal(t *testing.T) {
 		}
 		if !ok || s.path == "" {
 			s.path = strings.NewReplacer("{room_id}", "room_00000000000000000000000000", "{action_type}", "deploy.production",
-				"{blueprint}", "weather-report", "{model}", "glm", "{model_key}", "zai").Replace(where[1])
+				"{blueprint}", "weather-report", "{model}", "glm", "{model_key}", "zai", "{mcp_server}", "github").Replace(where[1])
 		}
 		if identifierOfNobody.MatchString(body) != (named[op] != "") {
 			t.Errorf("the example of %s names something, and the test has nothing of it, or it names nothing: %s", op, body)
