@@ -3,6 +3,7 @@ package hostcmd
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -56,7 +57,7 @@ func states(s client.ToolServer) string {
 	var said []string
 	for _, state := range []string{"trusted", "quarantined", "unusable", "gone"} {
 		if count[state] > 0 {
-			said = append(said, term.Count(count[state], state))
+			said = append(said, fmt.Sprintf("%d %s", count[state], state))
 		}
 	}
 	if len(said) == 0 {
