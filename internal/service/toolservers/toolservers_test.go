@@ -178,7 +178,7 @@ func (f *fixture) use() toolservers.Use {
 }
 
 // answers approves, or denies, every question that comes while a call is made.
-func (f *fixture) answers(verdict string, call func(ctx context.Context)) (questions []policy.Approval) {
+func (f *fixture) answers(verdict policy.DecisionWord, call func(ctx context.Context)) (questions []policy.Approval) {
 	f.t.Helper()
 	ctx, stop := context.WithCancel(f.t.Context())
 	done := make(chan struct{})
@@ -231,7 +231,7 @@ func TestACallAsksAPerson(t *testing.T) {
 		t.Fatalf("got %+v, %v", said, err)
 	}
 	if len(questions) != 1 || questions[0].Action != policy.MCPCall || !strings.Contains(questions[0].Title, "shop__buy") ||
-		!strings.Contains(questions[0].Question, `request.thing: "tea"`) {
+		!strings.Contains(questions[0].Question.What, `request.thing: "tea"`) {
 		t.Errorf("got %+v", questions)
 	}
 	called, ended := f.events(mcp.EventCalled), f.events(mcp.EventEnded)
