@@ -62,7 +62,8 @@ var (
 	ErrQuarantined = fault.New(fault.Denied, "mcp_tool_quarantined", "no person has trusted this tool as it is now").
 			With("Do without it. A person looks at it: agentbox mcp show SERVER; and releases it: agentbox mcp trust SERVER TOOL")
 	// ErrChanged refuses to trust a tool that is not what the person was shown.
-	ErrChanged = fault.New(fault.Conflict, "mcp_tool_changed", "the tool is not what was shown").With("look at it again: agentbox mcp show SERVER")
+	ErrChanged = fault.New(fault.Conflict, "mcp_tool_changed", "the tool is not what was shown").
+			With("look at it again: agentbox mcp show SERVER")
 	// ErrUnknown tells of a call whose outcome a crash hid. It is not made again.
 	ErrUnknown = fault.New(fault.Conflict, "mcp_outcome_unknown",
 		"the daemon stopped while the tool was called; nobody knows what it did, and the call is not made again").

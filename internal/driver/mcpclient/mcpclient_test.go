@@ -107,7 +107,8 @@ func shop(t *testing.T) *sdk.Server {
 	})
 	s.AddTool(&sdk.Tool{Name: "show", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *sdk.CallToolRequest) (
 		*sdk.CallToolResult, error) {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "one"}, &sdk.ImageContent{MIMEType: "image/png", Data: []byte("xyz")},
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "one"},
+			&sdk.ImageContent{MIMEType: "image/png", Data: []byte("xyz")},
 			&sdk.ResourceLink{Name: "r", URI: "file:///r"}, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///e", Text: "two"}}},
 			StructuredContent: map[string]any{"n": 1}}, nil
 	})

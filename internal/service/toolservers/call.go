@@ -26,7 +26,7 @@ type Use struct {
 	Seconds int // that it may take
 }
 
-// Look asks a server for its tools, from a space, and records what is new. Nothing of that is offered to an agent before a person trusts it.
+// Look asks a server for its tools, from a space, and records what is new. No agent is offered any of that before a person trusts it.
 func (s *Service) Look(ctx context.Context, in Place, name string) (mcp.Held, error) {
 	held, err := s.Get(ctx, in.Workspace, name)
 	if err != nil {

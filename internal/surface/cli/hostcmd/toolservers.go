@@ -68,7 +68,8 @@ func states(s client.ToolServer) string {
 
 func serverShow(i *cmdline.Invocation) *cobra.Command {
 	return &cobra.Command{
-		Use: "show SERVER [TOOL]", Short: "Show the tools of an MCP server, and how they differ from what was trusted", Args: cobra.RangeArgs(1, 2),
+		Use: "show SERVER [TOOL]", Short: "Show the tools of an MCP server, and how they differ from what was trusted",
+		Args: cobra.RangeArgs(1, 2),
 		Long: "Show writes what a model is told of each tool. Characters that nobody sees are written as \\u{code point}.\n" +
 			"Of a tool that is not what a person trusted, the lines that are gone begin with -, and the new ones with +.",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,8 +93,8 @@ func serverShow(i *cmdline.Invocation) *cobra.Command {
 }
 
 func noTool(server, tool string) error {
-	return fault.New(fault.NotFound, "mcp_tool_not_found", "the server %s offers no tool %s", term.OneLine(server, 60), term.OneLine(tool, 60)).
-		With("ask it for its tools: agentbox mcp look " + term.OneLine(server, 60) + " --space SPACE")
+	return fault.New(fault.NotFound, "mcp_tool_not_found", "the server %s offers no tool %s", term.OneLine(server, 60),
+		term.OneLine(tool, 60)).With("ask it for its tools: agentbox mcp look " + term.OneLine(server, 60) + " --space SPACE")
 }
 
 func showServer(p *term.Printer, s client.ToolServer) {
@@ -273,8 +274,8 @@ func serverTrust(i *cmdline.Invocation) *cobra.Command {
 func named(s client.ToolServer, arg string) (mcp.Named, error) {
 	tool, digits, _ := strings.Cut(arg, "@")
 	if len(digits) < shortHash {
-		return mcp.Named{}, cmdline.Usage("name a tool with %d digits of its hash, as TOOL@9f86d081884c; agentbox mcp show %s writes them", shortHash,
-			term.OneLine(s.Name, 60))
+		return mcp.Named{}, cmdline.Usage("name a tool with %d digits of its hash, as TOOL@9f86d081884c; agentbox mcp show %s writes them",
+			shortHash, term.OneLine(s.Name, 60))
 	}
 	at := slices.IndexFunc(s.Tools, func(t client.ServedTool) bool { return t.Tool == tool })
 	if at < 0 {

@@ -143,7 +143,8 @@ func (s *Servers) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "trust-mcp-tools", Needs: wire.Does(policy.MCPTrust), Method: http.MethodPost, Path: "/v1/mcp-servers/{mcp_server}/trust",
 		Tag: "tools", Summary: "Release tools of an MCP server for agents", Repeat: wire.RepeatRecalled,
-		Detail: "Each tool is named with the hash that was shown. Where the server offers another one by now, the answer is 409 mcp_tool_changed.",
+		Detail: "Each tool is named with the hash that was shown. Where the server offers another one by now, the answer is 409 " +
+			"mcp_tool_changed.",
 	}, s.trust)
 }
 
