@@ -145,9 +145,13 @@ func TestAnAgentUsesAServer(t *testing.T) {
 func TestAServerThatIsNotPermitted(t *testing.T) {
 	s := startShop(t)
 	p := startPlayed(t, "tools: {classes: [pure], mcp: [shop__buy]}\n", s.known)
-	requests := s.calls.Load()
-	p.plays(one("shop__buy", `{"thing":"tea"}`, "REFUSED", false))
-	if s.calls.Load() != requests {
+	p.record(one("shop__buy", `{"thing":"tea"}`, tool.Refusal{Tool: "shop__buy", Rule: "no_policy_allows",
+		Reason:  "nothing in the policy standard permits reach an MCP server of the own network: " + s.URL + "/",
+		Instead: "Use another command or operation; `agentbox policy show " + p.space + "` lists what the policy permits."}.Text(), false))
+	run := p.start()
+	p.answers("approve") // which permits the call, and not the host
+	p.ends(run)
+	if s.calls.Load() != 0 {
 		t.Error("the server was called")
 	}
 	if raw, status := p.d.send("POST", "/v1/mcp-servers/shop/look", `{"space_id":"`+p.space+`"}`, ""); status != 403 {

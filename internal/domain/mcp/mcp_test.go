@@ -42,14 +42,14 @@ func TestToolsThatCannotBeOffered(t *testing.T) {
 		tool    mcp.Tool
 		problem string
 	}{
-		"plain":                {mcp.Tool{Name: "search", Input: object}, ""},
-		"no name":              {mcp.Tool{Input: object}, "its name"},
-		"a name with a dot":    {mcp.Tool{Name: "a.b", Input: object}, "its name"},
-		"an invisible name":    {mcp.Tool{Name: "sea\u200brch", Input: object}, "its name"},
-		"the longest name":     {mcp.Tool{Name: strings.Repeat("x", 64-len("weather__")), Input: object}, ""},
-		"a longer name":        {mcp.Tool{Name: strings.Repeat("x", 65-len("weather__")), Input: object}, "its name"},
-		"the most said":        {mcp.Tool{Name: "a", Input: object, Description: strings.Repeat("x", mcp.MaxDescription)}, ""},
-		"more said":            {mcp.Tool{Name: "a", Input: object, Description: strings.Repeat("x", mcp.MaxDescription), Title: "x"},
+		"plain":             {mcp.Tool{Name: "search", Input: object}, ""},
+		"no name":           {mcp.Tool{Input: object}, "its name"},
+		"a name with a dot": {mcp.Tool{Name: "a.b", Input: object}, "its name"},
+		"an invisible name": {mcp.Tool{Name: "sea\u200brch", Input: object}, "its name"},
+		"the longest name":  {mcp.Tool{Name: strings.Repeat("x", 64-len("weather__")), Input: object}, ""},
+		"a longer name":     {mcp.Tool{Name: strings.Repeat("x", 65-len("weather__")), Input: object}, "its name"},
+		"the most said":     {mcp.Tool{Name: "a", Input: object, Description: strings.Repeat("x", mcp.MaxDescription)}, ""},
+		"more said": {mcp.Tool{Name: "a", Input: object, Description: strings.Repeat("x", mcp.MaxDescription), Title: "x"},
 			"its description has 8193"},
 		"the largest schema":   {mcp.Tool{Name: "a", Input: long(mcp.MaxSchema)}, ""},
 		"a larger schema":      {mcp.Tool{Name: "a", Input: long(mcp.MaxSchema + 1)}, "its schemas have 65537"},
