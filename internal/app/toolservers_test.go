@@ -109,8 +109,8 @@ func TestAnAgentUsesAServer(t *testing.T) {
 		one("shop__buy", `{"thing":"tea"}`, bought("tea"), true),
 		one("shop__buy", `{"thing":7}`, "not made: the arguments of shop__buy are wrong: thing must be of the type string, not integer", false),
 		one("shop__sell", `{"thing":"tea"}`, "sell: tea with Bearer [key shop]", true),
-		one("shop__sell", `{"thing":"the house"}`, tool.Refusal{Tool: "shop__sell", Rule: "denied_by_person",
-			Reason: "REFUSED"}.Text(), false),
+		one("shop__sell", `{"thing":"the house"}`, tool.Refusal{Tool: "shop__sell", Rule: policy.ReasonApprovalDenied,
+			Reason: "this approval was denied", Instead: "Do without it, or change the request."}.Text(), false),
 		one("shop__buy", `{"thing":"gin"}`, tool.Refusal{Tool: "shop__buy", Rule: "mcp_tool_quarantined",
 			Reason:  "shop__buy: no person has trusted this tool as it is now",
 			Instead: mcp.ErrQuarantined.Suggestion}.Text(), false),
@@ -145,14 +145,12 @@ func TestAnAgentUsesAServer(t *testing.T) {
 func TestAServerThatIsNotPermitted(t *testing.T) {
 	s := startShop(t)
 	p := startPlayed(t, "tools: {classes: [pure], mcp: [shop__buy]}\n", s.known)
-	p.record(one("shop__buy", `{"thing":"tea"}`, tool.Refusal{Tool: "shop__buy", Rule: "no_policy_allows",
+	p.plays(one("shop__buy", `{"thing":"tea"}`, tool.Refusal{Tool: "shop__buy", Rule: "no_policy_allows",
 		Reason:  "nothing in the policy standard permits reach an MCP server of the own network: " + s.URL + "/",
 		Instead: "Use another command or operation; `agentbox policy show " + p.space + "` lists what the policy permits."}.Text(), false))
-	run := p.start()
-	p.answers("approve") // which permits the call, and not the host
-	p.ends(run)
-	if s.calls.Load() != 0 {
-		t.Error("the server was called")
+	raw, _ := p.d.send("GET", "/v1/approvals", "", "")
+	if s.calls.Load() != 0 || strings.Contains(string(raw), "shop__buy") {
+		t.Errorf("the server was called %d times; a person was asked %s", s.calls.Load(), raw)
 	}
 	if raw, status := p.d.send("POST", "/v1/mcp-servers/shop/look", `{"space_id":"`+p.space+`"}`, ""); status != 403 {
 		t.Errorf("look: %d %s", status, raw)

@@ -110,8 +110,11 @@ func (s *Service) Call(ctx context.Context, u Use) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+	client := policy.Client{Gate: s.Gate, Append: s.Log.Append}
+	if err := client.Early(ctx, u.Origin, connecting(u.Place, targetOf(held.Server))); err != nil { // before a person is asked
+		return tool.Result{}, err
+	}
 	for {
-		client := policy.Client{Gate: s.Gate, Append: s.Log.Append}
 		ruling, approval, err := client.Ask(ctx, u.Origin, action)
 		switch {
 		case err == nil:
@@ -258,7 +261,7 @@ func tell(t mcp.Seen, a mcp.Answer) tool.Result {
 // begin reaches a server from a space: through the gate, at an address that was checked, or by its process in the space. Where it may wait,
 // it does so while a person is asked.
 func (s *Service) begin(ctx context.Context, in Place, server mcp.Server, waits bool) (mcp.Session, error) {
-	to := mcp.Target{Server: server, Private: server.URL != "" && web.Inward(server.URL)}
+	to := targetOf(server)
 	if server.Key != "" {
 		key, err := s.Keys.Key(ctx, in.Workspace, server.Key)
 		if err != nil {
@@ -287,13 +290,22 @@ func (s *Service) begin(ctx context.Context, in Place, server mcp.Server, waits 
 	}
 }
 
-// permit asks the gate whether a server may be reached.
-func (s *Service) permit(ctx context.Context, in Place, to mcp.Target, waits bool) (policy.Permit, error) {
-	a := policy.Action{
+// targetOf returns a server with what its name already says.
+func targetOf(server mcp.Server) mcp.Target {
+	return mcp.Target{Server: server, Private: server.URL != "" && web.Inward(server.URL)}
+}
+
+// connecting is what the gate judges before a server is reached.
+func connecting(in Place, to mcp.Target) policy.Action {
+	return policy.Action{
 		Type: to.Action(), Workspace: in.Workspace, Room: in.Room, Principal: in.Origin.Principal, Token: in.Origin.Token, Space: in.Space,
 		Run: in.Run, Subject: to.Server.Name, Target: to.Server.URL,
 	}
-	origin := in.Origin
+}
+
+// permit asks the gate whether a server may be reached.
+func (s *Service) permit(ctx context.Context, in Place, to mcp.Target, waits bool) (policy.Permit, error) {
+	a, origin := connecting(in, to), in.Origin
 	origin.Key = ""
 	for {
 		ruling, approval, err := policy.Client{Gate: s.Gate, Append: s.Log.Append}.Ask(ctx, origin, a)
