@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/driver/mcpclient"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runs/history"
 	"agentbox/internal/service/tools"
 	"agentbox/internal/service/toolservers"
 )
@@ -174,10 +175,22 @@ func (u use) serve(ctx context.Context) (errand.Outcome, error) {
 	}
 	said, err := u.a.Servers.Call(ctx, toolservers.Use{
 		Place: toolservers.Place{Origin: u.requester(), Workspace: u.work.Workspace, Room: u.asked.Room, Space: u.space, Run: u.work.Run},
-		Call:  u.call, Task: task, Seconds: b.Effective().Limits.ToolSeconds,
+		Call:  u.call, Task: task, Seconds: b.Effective().Limits.ToolSeconds, Asks: u.shows,
 	})
 	if err != nil {
 		return errand.Outcome{}, err
 	}
 	return u.say(ctx, u.work, u.call, u.name, said)
+}
+
+// shows shows people who watch the run a question about its call.
+func (u use) shows(ctx context.Context, question id.Approval) {
+	if !u.once(u.work.Run, string(u.call)+" "+string(question)) {
+		return
+	}
+	doc, err := u.a.Gate.Approvals.Get(ctx, u.work.Workspace, question)
+	if err != nil {
+		return
+	}
+	u.a.Runs.Frames.Result(ctx, u.work.Run, string(u.call), history.Required(run.Operation{ID: string(u.call), Type: u.name}, doc))
 }

@@ -24,6 +24,9 @@ type Use struct {
 	Call    id.ToolCall // as the run records it; one is made once
 	Task    Task
 	Seconds int // that it may take
+
+	// Asks is called while a person has to answer first, again and again with the same question; nil for nothing.
+	Asks func(ctx context.Context, question id.Approval)
 }
 
 // Look asks a server for its tools, from a space, and records what is new. No agent is offered any of that before a person trusts it.
@@ -121,6 +124,9 @@ func (s *Service) Call(ctx context.Context, u Use) (tool.Result, error) {
 			return s.allowed(ctx, u, held.Server, trusted, ruling, approval)
 		case fault.KindOf(err) != fault.Waiting:
 			return tool.Result{}, err
+		}
+		if asked, ok := errors.AsType[*policy.Asked](err); ok && u.Asks != nil {
+			u.Asks(ctx, asked.Approval)
 		}
 		if !errand.Pause(ctx, s.Clock, errand.Ask) {
 			return tool.Result{}, context.Cause(ctx)
