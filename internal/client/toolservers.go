@@ -17,6 +17,9 @@ type ToolServerSpec struct {
 	Command string `json:"command,omitempty"`
 	URL     string `json:"url,omitempty"`
 	Key     string `json:"key,omitempty"`
+
+	ClientID string `json:"client_id,omitempty"` // for OAuth by client credentials; the key is the secret
+	Issuer   string `json:"issuer,omitempty"`
 }
 
 // ToolServer is an MCP server with its tools.

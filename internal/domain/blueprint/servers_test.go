@@ -22,7 +22,8 @@ func TestServersOfABlueprint(t *testing.T) {
 	if !slices.Equal(names, []string{"mcp.files", "mcp.shop"}) {
 		t.Errorf("got %v", names)
 	}
-	for tool, want := range map[string]bool{"shop__buy": true, "shop__sell": false, "files__read": true, "files__move": false, "web__get": false} {
+	for tool, want := range map[string]bool{"shop__buy": true, "shop__sell": false, "files__read": true, "files__move": false,
+		"web__get": false} {
 		server, _, _ := strings.Cut(tool, "__")
 		if got := b.Tools.Serves(server, tool); got != want {
 			t.Errorf("%s: got %t", tool, got)

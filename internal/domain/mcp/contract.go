@@ -18,6 +18,16 @@ type Target struct {
 	Private bool               // its host may have an address that is not public
 	Key     Key                // nil for none
 	Pipe    io.ReadWriteCloser // to the process of a server with a command; nil for one with an address
+
+	// Of a server with an issuer: its address as it is judged, and the permit to ask it for tokens.
+	Issuer  Issuer
+	Granted policy.Permit
+}
+
+// Issuer is where tokens of OAuth are asked for.
+type Issuer struct {
+	URL     string // as it is judged; "" for none
+	Private bool   // its host may have an address that is not public
 }
 
 // Action returns the type of the action by which a session begins.

@@ -20,6 +20,7 @@ import (
 const (
 	MaxServers     = 100       // of a workspace
 	MaxCommand     = 4 << 10   // bytes of the command line of a server
+	MaxClientID    = 256       // characters of a client id of OAuth
 	MaxTools       = 128       // of a server
 	MaxList        = 512 << 10 // bytes of names, descriptions and schemas of all its tools
 	MaxOffered     = 64        // characters of the name that a model is shown, which is what vendors of models take
@@ -42,6 +43,10 @@ type Server struct {
 	Command string `json:"command,omitempty" doc:"A command line in the agent's space, which speaks on its standard input and output"`
 	URL     string `json:"url,omitempty" doc:"The address of a server that speaks streamable HTTP"`
 	Key     string `json:"key,omitempty" doc:"The name of the key that an address is sent as a bearer token, never the key"`
+
+	// Of a server that wants OAuth: the client id, for which the key is the secret, and the issuer at which it is registered.
+	ClientID string `json:"client_id,omitempty"`
+	Issuer   string `json:"issuer,omitempty"`
 }
 
 var (
@@ -64,6 +69,10 @@ func (s Server) Check() error {
 		return bad("command is one line of at most %d bytes, without control characters", MaxCommand)
 	case s.Key != "" && (s.URL == "" || !keyName.MatchString(s.Key)):
 		return bad("key is the name of a key (1 to 64 of a-z, 0-9, . _ and -) for a server with a url")
+	case (s.ClientID == "") != (s.Issuer == "") || s.ClientID != "" && s.Key == "":
+		return bad("client_id and issuer go together, with the name of the client's secret as the key")
+	case len(s.ClientID) > MaxClientID || strings.ContainsFunc(s.ClientID, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return bad("client_id has at most %d visible characters of ASCII", MaxClientID)
 	}
 	return nil
 }

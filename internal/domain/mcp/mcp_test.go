@@ -81,17 +81,22 @@ func TestServers(t *testing.T) {
 		server mcp.Server
 		good   bool
 	}{
-		"a command":         {mcp.Server{Name: "files", Command: "npx files ."}, true},
-		"an address":        {mcp.Server{Name: "w-1", URL: "https://a.example:443/", Key: "a.b"}, true},
-		"the longest name":  {mcp.Server{Name: strings.Repeat("a", 24), Command: "x"}, true},
-		"a longer name":     {mcp.Server{Name: strings.Repeat("a", 25), Command: "x"}, false},
-		"an underscore":     {mcp.Server{Name: "a_b", Command: "x"}, false},
-		"neither":           {mcp.Server{Name: "a"}, false},
-		"both":              {mcp.Server{Name: "a", Command: "x", URL: "https://a.example:443/"}, false},
-		"two lines":         {mcp.Server{Name: "a", Command: "x\ny"}, false},
-		"a key of nothing":  {mcp.Server{Name: "a", Command: "x", Key: "k"}, false},
-		"a key with spaces": {mcp.Server{Name: "a", URL: "https://a.example:443/", Key: "k k"}, false},
-		"a long command":    {mcp.Server{Name: "a", Command: strings.Repeat("x", mcp.MaxCommand+1)}, false},
+		"a command":                  {mcp.Server{Name: "files", Command: "npx files ."}, true},
+		"an address":                 {mcp.Server{Name: "w-1", URL: "https://a.example:443/", Key: "a.b"}, true},
+		"the longest name":           {mcp.Server{Name: strings.Repeat("a", 24), Command: "x"}, true},
+		"a longer name":              {mcp.Server{Name: strings.Repeat("a", 25), Command: "x"}, false},
+		"an underscore":              {mcp.Server{Name: "a_b", Command: "x"}, false},
+		"neither":                    {mcp.Server{Name: "a"}, false},
+		"both":                       {mcp.Server{Name: "a", Command: "x", URL: "https://a.example:443/"}, false},
+		"two lines":                  {mcp.Server{Name: "a", Command: "x\ny"}, false},
+		"a key of nothing":           {mcp.Server{Name: "a", Command: "x", Key: "k"}, false},
+		"a key with spaces":          {mcp.Server{Name: "a", URL: "https://a.example:443/", Key: "k k"}, false},
+		"a client":                   {mcp.Server{Name: "a", URL: "https://a.example:443/", Key: "k", ClientID: "c", Issuer: "https://i.example"}, true},
+		"a client without a secret":  {mcp.Server{Name: "a", URL: "https://a.example:443/", ClientID: "c", Issuer: "https://i.example"}, false},
+		"a client without an issuer": {mcp.Server{Name: "a", URL: "https://a.example:443/", Key: "k", ClientID: "c"}, false},
+		"a client with spaces": {mcp.Server{Name: "a", URL: "https://a.example:443/", Key: "k", ClientID: "c c", Issuer: "https://i.example"},
+			false},
+		"a long command": {mcp.Server{Name: "a", Command: strings.Repeat("x", mcp.MaxCommand+1)}, false},
 	} {
 		if err := c.server.Check(); (err == nil) != c.good {
 			t.Errorf("%s: got %v", name, err)

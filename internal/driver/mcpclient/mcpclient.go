@@ -11,10 +11,13 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/mcp"
@@ -65,6 +68,11 @@ func (c *Client) Open(ctx context.Context, permit policy.Permit, to mcp.Target) 
 	if a.Subject != to.Server.Name || a.Target != to.Server.URL || (to.Pipe == nil) != (a.Target != "") {
 		return nil, policy.ErrPermitMismatch
 	}
+	if to.Issuer.URL != "" {
+		if err := grants(to); err != nil {
+			return nil, err
+		}
+	}
 	ctx, stop := context.WithTimeout(ctx, openTime)
 	defer stop()
 	s := &session{target: to}
@@ -81,52 +89,107 @@ func (c *Client) Open(ctx context.Context, permit policy.Permit, to mcp.Target) 
 	return s, nil
 }
 
+// grants redeems the permit to ask an issuer for tokens.
+func grants(to mcp.Target) error {
+	typ := policy.MCPConnect
+	if to.Issuer.Private {
+		typ = policy.MCPConnectPrivate
+	}
+	a, err := to.Granted.Redeem(typ)
+	if err == nil && (a.Subject != to.Server.Name || a.Target != to.Issuer.URL) {
+		err = policy.ErrPermitMismatch
+	}
+	return err
+}
+
 // http returns the transport of a server with an address. Nothing of it is shared with other sessions, or taken from the environment.
 func (c *Client) http(s *session) (sdk.Transport, error) {
-	u, err := url.Parse(s.target.Server.URL)
+	at, endpoint, err := read(s.target.Server.URL)
 	if err != nil {
-		return nil, mcp.Failed("has an address that cannot be read")
+		return nil, err
 	}
-	s.line = &http.Transport{
+	s.line = c.line(map[string]bool{at: s.target.Private})
+	over := &sdk.StreamableClientTransport{
+		Endpoint: endpoint, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: mcp.MaxAnswer,
+		HTTPClient: &http.Client{Transport: s, CheckRedirect: stays},
+	}
+	if s.target.Issuer.URL == "" {
+		return over, nil
+	}
+	issuer, _, err := read(s.target.Issuer.URL)
+	if err == nil && s.target.Key == nil {
+		err = mcp.Failed("cannot be asked without the secret of its client")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.tokens = c.line(map[string]bool{at: s.target.Private, issuer: s.target.Issuer.Private})
+	over.OAuthHandler, err = extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
+		Credentials: &oauthex.ClientCredentials{ClientID: s.target.Server.ClientID, Issuer: s.target.Server.Issuer,
+			ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: s.target.Key.Reveal()}},
+		HTTPClient: &http.Client{Transport: short{s.tokens}, CheckRedirect: stays},
+	})
+	if err != nil {
+		return nil, mcp.Failed("cannot be asked with this client id and secret")
+	}
+	return over, nil
+}
+
+// read returns the host and port of a clean address, and the address as it is sent: without a port that its scheme has anyway.
+func read(clean string) (at, sent string, err error) {
+	u, err := url.Parse(clean)
+	if err != nil {
+		return "", "", mcp.Failed("has an address that cannot be read")
+	}
+	at = u.Host
+	if u.Port() == map[string]string{"http": "80", "https": "443"}[u.Scheme] {
+		u.Host = u.Hostname()
+	}
+	return at, u.String(), nil
+}
+
+func stays(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// line returns a transport that dials these hosts and no others. Of each, the value says whether its address may be one that is not public.
+func (c *Client) line(hosts map[string]bool) *http.Transport {
+	return &http.Transport{
 		DialContext: func(ctx context.Context, _, endpoint string) (net.Conn, error) {
-			if endpoint != u.Host {
+			private, known := hosts[endpoint]
+			if !known {
 				return nil, errors.New("it is another host")
 			}
-			return c.dial(ctx, endpoint, s.target.Private)
+			return c.dial(ctx, endpoint, private)
 		},
 		ForceAttemptHTTP2: true, TLSHandshakeTimeout: tlsTime, MaxResponseHeaderBytes: maxHeader,
 	}
-	return &sdk.StreamableClientTransport{
-		Endpoint: s.target.Server.URL, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: mcp.MaxAnswer,
-		HTTPClient: &http.Client{
-			Transport:     &sender{line: s.line, host: u.Host, key: s.target.Key},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
 }
 
-// sender sends the requests of a session, with its key, and bounds their answers.
-type sender struct {
-	line *http.Transport
-	host string
-	key  mcp.Key
-}
+// short is a transport whose answers are bounded.
+type short struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
-func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Host != s.host {
-		return nil, errors.New("it is another host")
-	}
-	r = r.Clone(r.Context())
-	r.Header.Del("Authorization")
-	if s.key != nil {
-		r.Header.Set("Authorization", "Bearer "+s.key.Reveal())
-	}
-	answer, err := s.line.RoundTrip(r)
+func (s short) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := s.Transport.RoundTrip(r)
 	if err == nil {
 		answer.Body = &bounded{answer.Body, mcp.MaxAnswer}
 	}
 	return answer, err
+}
+
+// RoundTrip implements http.RoundTripper for the requests of the session: each has the key, or the token for which it was exchanged.
+func (s *session) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	switch {
+	case s.tokens != nil: // the SDK has set it
+		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+			s.token.Store(&token)
+		}
+	case s.target.Key != nil:
+		r.Header.Set("Authorization", "Bearer "+s.target.Key.Reveal())
+	default:
+		r.Header.Del("Authorization")
+	}
+	return short{s.line}.RoundTrip(r)
 }
 
 // bounded is a body of which so many bytes may be read. Without it the SDK reads an answer of any size.
@@ -151,6 +214,8 @@ type session struct {
 	target mcp.Target
 	inner  *sdk.ClientSession
 	line   *http.Transport // nil for a server with a command
+	tokens *http.Transport // to the issuer of tokens; nil where there is none
+	token  atomic.Pointer[string]
 }
 
 // Close implements mcp.Session.
@@ -161,8 +226,10 @@ func (s *session) Close() {
 	if s.inner != nil {
 		_ = s.inner.Close() // the server learns of it, if it still can
 	}
-	if s.line != nil {
-		s.line.CloseIdleConnections()
+	for _, line := range []*http.Transport{s.line, s.tokens} {
+		if line != nil {
+			line.CloseIdleConnections()
+		}
 	}
 }
 
@@ -249,12 +316,15 @@ func answered(err error) (string, bool) {
 	return said.Message, true
 }
 
-// clean takes the session's key out of a text of the server.
+// clean takes the session's key, and the token for which it was exchanged, out of a text of the server.
 func (s *session) clean(text string) string {
-	if s.target.Key == nil || s.target.Key.Reveal() == "" {
-		return text
+	if s.target.Key != nil && s.target.Key.Reveal() != "" {
+		text = strings.ReplaceAll(text, s.target.Key.Reveal(), "[key "+s.target.Server.Key+"]")
 	}
-	return strings.ReplaceAll(text, s.target.Key.Reveal(), "[key "+s.target.Server.Key+"]")
+	if token := s.token.Load(); token != nil && *token != "" {
+		text = strings.ReplaceAll(text, *token, "[token]")
+	}
+	return text
 }
 
 // longestReason is the most bytes of a server's own words in an error.

@@ -280,6 +280,11 @@ func (s *Service) begin(ctx context.Context, in Place, server mcp.Server, waits 
 		if err != nil {
 			return nil, err
 		}
+		if to.Issuer.URL != "" {
+			if to.Granted, err = s.permit(ctx, in, issuing(to), waits); err != nil {
+				return nil, err
+			}
+		}
 		if server.URL == "" {
 			if to.Pipe, err = s.Start(ctx, in, server.Command); err != nil {
 				return nil, err
@@ -298,7 +303,16 @@ func (s *Service) begin(ctx context.Context, in Place, server mcp.Server, waits 
 
 // targetOf returns a server with what its name already says.
 func targetOf(server mcp.Server) mcp.Target {
-	return mcp.Target{Server: server, Private: server.URL != "" && web.Inward(server.URL)}
+	to := mcp.Target{Server: server, Private: server.URL != "" && web.Inward(server.URL)}
+	if at, err := web.Clean(server.Issuer); server.Issuer != "" && err == nil {
+		to.Issuer = mcp.Issuer{URL: at, Private: web.Inward(at)}
+	}
+	return to
+}
+
+// issuing is what the gate judges before an issuer is asked for tokens: a server of the same name at its address.
+func issuing(to mcp.Target) mcp.Target {
+	return mcp.Target{Server: mcp.Server{Name: to.Server.Name, URL: to.Issuer.URL}, Private: to.Issuer.Private}
 }
 
 // connecting is what the gate judges before a server is reached.

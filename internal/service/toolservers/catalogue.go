@@ -44,6 +44,11 @@ func clean(server mcp.Server) (mcp.Server, error) {
 			return server, fault.New(fault.Invalid, "mcp_server_invalid", "a key is sent over https only, or within the own network")
 		}
 	}
+	if server.Issuer != "" {
+		if at, err := web.Clean(server.Issuer); err != nil || at[:len("https:")] != "https:" && !web.Inward(at) {
+			return server, fault.New(fault.Invalid, "mcp_server_invalid", "issuer is an address of https, or one within the own network")
+		}
+	}
 	return server, server.Check()
 }
 

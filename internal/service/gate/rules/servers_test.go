@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/service/gate/rules"
 )
 
-// TestToolsOfServers asks about every call of a tool of an MCP server, in every preset, unless the policy names the tool. A server in the space
-// is reached, whatever hosts are named.
+// TestToolsOfServers asks about every call of a tool of an MCP server, in every preset, unless the policy names the tool. A server in the
+// space is reached, whatever hosts are named.
 func TestToolsOfServers(t *testing.T) {
 	const in, out, asks, nothing = "allow", "deny", "require_approval", "nothing"
 	for _, c := range []struct {
@@ -17,7 +17,8 @@ func TestToolsOfServers(t *testing.T) {
 		call string // the tool shop__buy
 		tell string // record that it is called
 	}{
-		{"preset: restrictive", asks, nothing}, {"preset: standard", asks, nothing}, {"preset: permissive", asks, nothing}, {"files: {read: true}", asks, nothing},
+		{"preset: restrictive", asks, nothing}, {"preset: standard", asks, nothing},
+		{"preset: permissive", asks, nothing}, {"files: {read: true}", asks, nothing},
 		{"allow: {tools: [shop__buy]}", in, in},
 		{"allow: {tools: [shop__sell]}", asks, nothing},
 		{"deny: {tools: [shop__buy]}", out, out},

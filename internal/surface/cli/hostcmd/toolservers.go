@@ -98,7 +98,8 @@ func noTool(server, tool string) error {
 }
 
 func showServer(p *term.Printer, s client.ToolServer) {
-	p.Fields("name", s.Name, "command", s.Command, "url", s.URL, "key", s.Key, "hash", s.Hash.String())
+	p.Fields("name", s.Name, "command", s.Command, "url", s.URL, "key", s.Key, "client id", s.ClientID, "issuer", s.Issuer,
+		"hash", s.Hash.String())
 	for _, t := range s.Tools {
 		p.Line("")
 		p.Line("%s  %s", p.Paint(term.Bold, term.Plain(t.Tool)), p.Paint(colourOf(t.State), t.State))
@@ -173,6 +174,8 @@ func serverAdd(i *cmdline.Invocation) *cobra.Command {
 	c.Flags().StringVar(&spec.URL, "url", "", "the address of a server that speaks streamable HTTP")
 	c.Flags().StringVar(&spec.Command, "command", "", "a command line that speaks on its standard input and output")
 	c.Flags().StringVar(&spec.Key, "key", "", "the name of the key that the address is sent")
+	c.Flags().StringVar(&spec.ClientID, "client-id", "", "for OAuth by client credentials: the client id, whose secret is the key")
+	c.Flags().StringVar(&spec.Issuer, "issuer", "", "for OAuth: the issuer at which the client is registered")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if (spec.URL == "") == (spec.Command == "") {
 			return cmdline.Usage("name either an address with --url, or a command line with --command")

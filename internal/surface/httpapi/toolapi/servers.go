@@ -22,6 +22,9 @@ type serverSpec struct {
 	Command string `json:"command,omitempty" maxLength:"4096" doc:"A command line in the agent's space, which speaks on its standard input and output"`
 	URL     string `json:"url,omitempty" maxLength:"4096" doc:"The address of a server that speaks streamable HTTP"`
 	Key     string `json:"key,omitempty" maxLength:"64" doc:"The name of a key of models that an address is sent as a bearer token, never the key"`
+
+	ClientID string `json:"client_id,omitempty" maxLength:"256" doc:"For OAuth by client credentials: the client id; the key is its secret"`
+	Issuer   string `json:"issuer,omitempty" maxLength:"4096" doc:"For OAuth: the issuer at which the client is registered"`
 }
 
 // ToolServer is an MCP server as it is shown.
@@ -30,6 +33,8 @@ type ToolServer struct {
 	Command   string       `json:"command,omitempty"`
 	URL       string       `json:"url,omitempty"`
 	Key       string       `json:"key,omitempty"`
+	ClientID  string       `json:"client_id,omitempty"`
+	Issuer    string       `json:"issuer,omitempty"`
 	Hash      event.Digest `json:"mcp_server_sha256" doc:"Of the server and of every tool that people trust; a blueprint pins it"`
 	ChangedBy id.Principal `json:"changed_by"`
 	ChangedAt time.Time    `json:"changed_at"`
@@ -154,7 +159,7 @@ func (s *Servers) put(ctx context.Context, c wire.Call, in *struct {
 }) (*serverAnswer, error) {
 	held, err := wire.Once(c, func() (mcp.Held, error) { return s.then(ctx, c, in.Name) }, func() (mcp.Held, error) {
 		return s.servers.Put(ctx, c.Once(), c.Caller.Workspace, mcp.Server{Name: in.Name, Command: in.Body.Command, URL: in.Body.URL,
-			Key: in.Body.Key})
+			Key: in.Body.Key, ClientID: in.Body.ClientID, Issuer: in.Body.Issuer})
 	})
 	return &serverAnswer{shown(held)}, err
 }
@@ -176,8 +181,8 @@ func (s *Servers) then(ctx context.Context, c wire.Call, name string) (mcp.Held,
 
 // shown returns a server as people see it.
 func shown(h mcp.Held) ToolServer {
-	out := ToolServer{Name: h.Name, Command: h.Command, URL: h.URL, Key: h.Key, Hash: h.Hash(), ChangedBy: h.ChangedBy,
-		ChangedAt: h.ChangedAt, ListedAt: h.ListedAt, Tools: []ServedTool{}}
+	out := ToolServer{Name: h.Name, Command: h.Command, URL: h.URL, Key: h.Key, ClientID: h.ClientID, Issuer: h.Issuer, Hash: h.Hash(),
+		ChangedBy: h.ChangedBy, ChangedAt: h.ChangedAt, ListedAt: h.ListedAt, Tools: []ServedTool{}}
 	trusted := map[string]mcp.Kept{}
 	for _, kept := range h.Trusted {
 		trusted[kept.Name] = kept
