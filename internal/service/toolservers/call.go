@@ -52,6 +52,7 @@ func (s *Service) listed(ctx context.Context, in Place, server mcp.Server, sessi
 	if err != nil {
 		return mcp.Held{}, err
 	}
+	in.Run, in.Room = "", "" // what a server offers outlives the record of the run that has seen it
 	err = journal.Again(func() error {
 		held, version, err := load[mcp.Held](ctx, s.Docs, in.Workspace, mcp.Projection, server.Name)
 		if err == nil && (!held.Living() || held.Server != server) {
