@@ -259,7 +259,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	d.succeed(t, "PUT", "/v1/mcp-servers/weather", serverSample, nil)
 	table["put-mcp-server"] = sent{path: "/v1/mcp-servers/github", body: serverSample,
 		other: strings.Replace(serverSample, "serve", "other", 1), status: 200}
-	table["look-at-mcp-server"] = sent{path: "/v1/mcp-servers/nobody/look", body: `{"space_id":"` + named + `"}`, keyless: true, status: 404}
+	table["look-at-mcp-server"] = sent{path: "/v1/mcp-servers/nobody/look", body: `{"space_id":"spc_none"}`, keyless: true, status: 404}
 	d.offers(t, "weather")
 	table["trust-mcp-tools"] = sent{path: "/v1/mcp-servers/weather/trust", body: trustSample,
 		other: strings.Replace(trustSample, "forecast", "other", 1), status: 200}
