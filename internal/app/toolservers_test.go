@@ -59,7 +59,9 @@ func (s *shop) host() string { return strings.TrimPrefix(s.URL, "http://") }
 // known has a workspace know the shop, look at it from a space, and trust all of its tools.
 func (s *shop) known(p *played) {
 	p.t.Helper()
-	p.d.ask("PUT", "/v1/model-keys/shop", `{"value":"`+realKey+`"}`, "")
+	if raw, status := p.d.send("PUT", "/v1/model-keys/shop", `{"value":"`+realKey+`"}`, ""); status != 204 {
+		p.t.Fatalf("%d %s", status, raw)
+	}
 	p.d.ask("PUT", "/v1/mcp-servers/shop", `{"url":"`+s.URL+`","key":"shop"}`, "")
 	in, _ := p.d.ask("POST", "/v1/spaces", `{"best_effort":true,"policy_overrides":{"allow":{"domains":["`+s.host()+`"]}}}`, "")
 	p.trust("shop", text(in, "id"))
@@ -194,8 +196,8 @@ func TestAServerInASpace(t *testing.T) {
 	run := p.start()
 	p.answers("approve", "approve")
 	p.ends(run)
-	raw, _ := p.d.send("GET", "/v1/runs?space_id="+p.space+"&limit=100", "", "")
-	if strings.Count(string(raw), `"title":"MCP server"`) != 2 || strings.Contains(string(raw), `"status":"running"`) {
-		t.Errorf("the runs in the space are %s", raw)
-	}
+	p.until(func() bool { // one was looked at, and one worked
+		raw, _ := p.d.send("GET", "/v1/runs?space_id="+p.space+"&limit=100", "", "")
+		return strings.Count(string(raw), `"title":"MCP server"`) == 2 && strings.Count(string(raw), `"status":"cancelled"`) == 2
+	})
 }
