@@ -70,7 +70,7 @@ const modelSample = `{"provider":"scripted","base_url":"none","model":"one"}`
 // serverSample is an MCP server that nobody has, and trustSample releases the tool of offers.
 const (
 	serverSample = `{"command":"serve"}`
-	trustSample  = `{"tools":[{"tool":"forecast","tool_sha256":"sha256:1111111111111111111111111111111111111111111111111111111111111111"}]}`
+	trustSample  = `{"tools":[{"tool":"forecast","tool_sha256":"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}]}`
 )
 
 // blueprintSample is the text of a blueprint as a text of JSON.
@@ -533,12 +533,8 @@ func (d *daemon) keyed(t *testing.T, method, path, media, key, body string) (int
 // offers has an MCP server offer a tool that nobody trusts yet.
 func (d *daemon) offers(t *testing.T, server string) {
 	t.Helper()
-	hash, err := event.ParseDigest("sha256:" + strings.Repeat("1", 64))
-	if err != nil {
-		t.Fatal(err)
-	}
 	listed := mcp.Listed{Name: server, Tools: []mcp.Seen{{Tool: mcp.Tool{Name: "forecast", Input: json.RawMessage(`{"type":"object"}`)},
-		Hash: hash}}}
+		Hash: event.DigestOf([]byte("test"))}}}
 	draft := event.New(mcp.EventListed, event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "", listed).About(mcp.Entity, server)
 	if _, err := d.app.Log.Append(t.Context(), event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{draft}}); err != nil {
 		t.Fatal(err)
