@@ -31,7 +31,7 @@ import (
 func (a *App) workOnAgents(ctx context.Context) error {
 	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{}}
 	loop := &agents.Loop{
-		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: a.agentTools, Prepare: prepareTool,
+		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: agentTools(a), Prepare: prepareTool,
 		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error) {
 			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Locked, err
@@ -58,7 +58,7 @@ func (a *App) agentStarter() *agents.Starter {
 			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Version, source.Locked, err
 		},
-		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: a.agentTools, Space: a.agentSpace, Thread: a.agentThread,
+		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: agentTools(a), Space: a.agentSpace, Thread: a.agentThread,
 		Floating: a.Config.Floating, External: startExternal,
 		Before: func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
 			return agentBefore(ctx, a, ws, r)

@@ -344,7 +344,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	if err := a.models(ids, live, asked); err != nil {
 		return err
 	}
-	a.toolServers(web, asked)
+	toolServers(a, web, asked)
 	a.Gate.KillSwitch.OnHalt(func(ws id.Workspace, cause error) {
 		a.Ports.Halt(ws, cause)
 		a.Runs.Halt(ws, cause)

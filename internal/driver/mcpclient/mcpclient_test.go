@@ -340,7 +340,8 @@ func TestAServerAsksForNothing(t *testing.T) {
 		_, sample := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1})
 		_, elicit := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Your key?"})
 		caps := r.Session.InitializeParams().Capabilities
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(err != nil || len(roots.Roots) == 0, sample != nil, elicit != nil,
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(err != nil || len(roots.Roots) == 0,
+			sample != nil, elicit != nil,
 			caps.Sampling == nil && caps.Elicitation == nil && caps.RootsV2 == nil)}}}, nil
 	})
 	s, err := open(t, inside(t, server))
