@@ -125,10 +125,16 @@ var effects = arch.Effects{
 		"(*internal/driver/endpoint.Client).*": "sends for the adapters beside it, which redeem a permit for exactly this request first; " +
 			"closing never waits for one",
 
-		"internal/driver/endpoint/keys.Open":         "makes the daemon's own folder when it starts",
-		"(*internal/driver/endpoint/keys.Store).Key": "reads the key of a request whose permit the adapter redeems, and tells it to nobody",
-		"(*internal/app.externalDesk).Open":          "answers programs of a space, for each of whose requests the gate is asked, and stops",
-		"(*internal/app.App).prices":                 "reads the file of prices that people write into the data directory",
+		"internal/driver/endpoint/keys.Open":             "makes the daemon's own folder when it starts",
+		"(*internal/driver/endpoint/keys.Store).Key":     "reads the key of a request whose permit the adapter redeems, and tells it to nobody",
+		"(*internal/driver/fetch.Client).Dial":           "connects for who has redeemed a permit: the client of pages, and that of MCP servers",
+		"internal/driver/mcpclient.New":                  "makes a client, which dials when a permit was redeemed",
+		"(*internal/driver/mcpclient.session).RoundTrip": "sends for the SDK, to the one server whose permit was redeemed",
+		"(internal/driver/mcpclient.short).RoundTrip":    "sends for the SDK, to the server and the issuer whose permits were redeemed",
+		"(*internal/driver/mcpclient.session).Tools":     "asks a server for its tools over a session whose permit was redeemed",
+		"(*internal/driver/mcpclient.session).Close":     "ends a session; stopping never waits for a permit",
+		"(*internal/app.externalDesk).Open":              "answers programs of a space, for each of whose requests the gate is asked, and stops",
+		"(*internal/app.App).prices":                     "reads the file of prices that people write into the data directory",
 
 		"internal/driver/namespace.New": "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe": "makes a space of its own, runs its own commands in it and removes it; nothing in it " +

@@ -31,7 +31,7 @@ import (
 func (a *App) workOnAgents(ctx context.Context) error {
 	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{}}
 	loop := &agents.Loop{
-		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: offeredTools, Prepare: tools.Prepare,
+		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: agentTools(a), Prepare: prepareTool,
 		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error) {
 			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Locked, err
@@ -45,7 +45,7 @@ func (a *App) workOnAgents(ctx context.Context) error {
 		Done: d.left}).Run(ctx)
 }
 
-// offeredTools returns the tools that a blueprint's agent is offered.
+// offeredTools returns those of the tools which come with the program that a blueprint's agent is offered.
 func offeredTools(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
 	o := b.Effective().Tools
 	return tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
@@ -58,7 +58,7 @@ func (a *App) agentStarter() *agents.Starter {
 			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Version, source.Locked, err
 		},
-		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Thread: a.agentThread,
+		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: agentTools(a), Space: a.agentSpace, Thread: a.agentThread,
 		Floating: a.Config.Floating, External: startExternal,
 		Before: func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
 			return agentBefore(ctx, a, ws, r)

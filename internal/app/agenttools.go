@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/mcp"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
@@ -40,14 +41,10 @@ type use struct {
 }
 
 // doers do what the tools of the daemon are called for, by their names in the table of tools.
-func doers() map[string]func(context.Context, use) (errand.Outcome, error) {
-	return map[string]func(context.Context, use) (errand.Outcome, error){
-		tools.CodeTool:    func(ctx context.Context, u use) (errand.Outcome, error) { return u.code(ctx) },
-		tools.FetchTool:   func(ctx context.Context, u use) (errand.Outcome, error) { return u.fetch(ctx) },
-		tools.AskTool:     func(ctx context.Context, u use) (errand.Outcome, error) { return u.ask(ctx) },
-		tools.MessageTool: func(ctx context.Context, u use) (errand.Outcome, error) { return u.message(ctx) },
-		tools.SearchTool:  func(ctx context.Context, u use) (errand.Outcome, error) { return u.search(ctx) },
-		tools.HTMLTool:    func(ctx context.Context, u use) (errand.Outcome, error) { return u.markdown(ctx) },
+func doers() map[string]func(use, context.Context) (errand.Outcome, error) {
+	return map[string]func(use, context.Context) (errand.Outcome, error){
+		tools.CodeTool: use.code, tools.FetchTool: use.fetch, tools.AskTool: use.ask, tools.MessageTool: use.message,
+		tools.SearchTool: use.search, tools.HTMLTool: use.markdown,
 	}
 }
 
@@ -60,14 +57,18 @@ func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall
 	if err := json.Unmarshal(task, &named); err != nil {
 		return errand.Outcome{}, err
 	}
-	if !tools.Own(named.Type) {
+	do, own := doers()[named.Type]
+	if _, _, served := mcp.Split(named.Type); served {
+		do, own = use.serve, true
+	}
+	if !own {
 		return d.inSpace(ctx, w, call, in, task)
 	}
 	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	o, err := doers()[named.Type](ctx, use{agentDesk: d, work: w, asked: asked, call: call, space: in, name: named.Type, args: task})
+	o, err := do(use{agentDesk: d, work: w, asked: asked, call: call, space: in, name: named.Type, args: task}, ctx)
 	switch kind := fault.KindOf(err); {
 	case err == nil || fault.CodeOf(err) == policy.ReasonKillSwitch: // it waits until the switch is lifted
 	case kind == fault.Denied:

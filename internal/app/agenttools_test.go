@@ -40,6 +40,7 @@ type played struct {
 	locked event.Digest
 	space  string
 	thread string
+	allow  []string // tools that the policy of the space permits
 }
 
 // turn is one answer of the model, the result of each call, and the messages of people in the meantime.
@@ -54,8 +55,8 @@ func one(name, arguments, told string, ok bool) turn {
 	return turn{calls: []model.Call{{ID: "a", Name: name, Arguments: arguments}}, results: []model.Result{{ID: "a", Text: told, Failed: !ok}}}
 }
 
-// startPlayed starts a daemon, and an agent's blueprint with more lines than the plain one.
-func startPlayed(t *testing.T, more string) *played {
+// startPlayed starts a daemon, and an agent's blueprint with more lines than the plain one. Before it is locked, the daemon is prepared.
+func startPlayed(t *testing.T, more string, prepare ...func(*played)) *played {
 	t.Helper()
 	p := &played{t: t, config: app.Default(t.TempDir())}
 	p.config.Listen = "127.0.0.1:0"
@@ -64,6 +65,9 @@ func startPlayed(t *testing.T, more string) *played {
 	var problems []blueprint.Problem
 	if p.def, problems = blueprints.Read([]byte(source)); len(problems) > 0 {
 		t.Fatal(problems)
+	}
+	for _, do := range prepare {
+		do(p)
 	}
 	p.d.ask("PUT", "/v1/models/played", `{"provider":"scripted","base_url":"counter","model":"any"}`, "")
 	locked, _ := p.d.ask("POST", "/v1/blueprints/lock", `{"text":`+jsonOf(t, source)+`}`, "")
@@ -75,8 +79,10 @@ func startPlayed(t *testing.T, more string) *played {
 		t.Fatal(err)
 	}
 	p.locked = entry.Locked
-	in, _ := p.d.ask("POST", "/v1/spaces", `{"best_effort":true,"policy_overrides":`+p.overrides()+`}`, "")
-	p.space = text(in, "id")
+	if p.space == "" {
+		in, _ := p.d.ask("POST", "/v1/spaces", `{"best_effort":true,"policy_overrides":`+p.overrides()+`}`, "")
+		p.space = text(in, "id")
+	}
 	thread, _ := p.d.ask("POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "")
 	p.thread = text(thread, "thread_id")
 	return p
@@ -90,7 +96,11 @@ func (p *played) overrides() string {
 	if len(p.def.Space.Network.Allow) == 0 {
 		return "{}"
 	}
-	return `{"allow":{"domains":` + jsonOf(p.t, p.def.Space.Network.Allow) + `}}`
+	allow := map[string][]string{"domains": p.def.Space.Network.Allow}
+	if len(p.allow) > 0 {
+		allow["tools"] = p.allow
+	}
+	return `{"allow":` + jsonOf(p.t, allow) + `}`
 }
 
 // task is what the agent is asked.
@@ -103,6 +113,16 @@ func (p *played) record(turns ...turn) {
 	offered, hash, err := tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
 	if err != nil {
 		p.t.Fatal(err)
+	}
+	if len(o.MCP) > 0 {
+		more, err := p.d.app.Servers.Offered(p.t.Context(), id.DefaultWorkspace, p.def)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		offered = append(offered, more...)
+		if hash, err = tool.HashOf(offered); err != nil {
+			p.t.Fatal(err)
+		}
 	}
 	m := errand.Mission{Version: 1, Blueprint: "counter", Edition: 1, Locked: p.locked, Loop: agents.Hash(), Tools: hash,
 		Space: id.Space(p.space), Task: task}

@@ -49,6 +49,7 @@ import (
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/search"
 	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/toolservers"
 	"agentbox/internal/service/transfer"
 	"agentbox/internal/service/webpages"
 	"agentbox/internal/service/workspaces"
@@ -93,6 +94,7 @@ type App struct {
 	Blueprints *blueprints.Service
 	Models     *models.Service
 	Pages      *webpages.Service
+	Servers    *toolservers.Service
 	Signer     *audit.Signer
 	Prover     *audit.Prover
 	Nodes      *nodes.Service
@@ -329,7 +331,8 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	}
 	a.Workspaces = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Identity.Owner,
 		IssueKey: a.Identity.IssueKey})
-	a.Pages = webpages.New(webpages.Parts{Gate: asked, Append: a.counted.Append, Client: fetch.New("agentbox/"+Version, nil), Clock: a.clock})
+	web := fetch.New("agentbox/"+Version, nil)
+	a.Pages = webpages.New(webpages.Parts{Gate: asked, Append: a.counted.Append, Client: web, Clock: a.clock})
 	a.Rooms = rooms.New(rooms.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
 	if a.together.member != nil {
 		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Ownership.Mine, a.Spaces.Ownership.Mine, a.together.leads.Load
@@ -341,10 +344,12 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	if err := a.models(ids, live, asked); err != nil {
 		return err
 	}
+	toolServers(a, web, asked)
 	a.Gate.KillSwitch.OnHalt(func(ws id.Workspace, cause error) {
 		a.Ports.Halt(ws, cause)
 		a.Runs.Halt(ws, cause)
 		a.Models.Halt(ws, cause)
+		a.Servers.Halt(ws, cause)
 	})
 	a.Gate.KillSwitch.OnLift(a.Runs.Lifted)
 	return a.serve(ids, blobs)

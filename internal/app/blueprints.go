@@ -25,6 +25,9 @@ func (a *App) references() map[blueprint.Kind]blueprints.Resolve {
 			_, hash, err := offeredTools(b)
 			return hash, err
 		},
+		blueprint.ToMCP: func(ctx context.Context, ws id.Workspace, name string, _ blueprint.Blueprint) (event.Digest, error) {
+			return a.Servers.Hash(ctx, ws, name)
+		},
 		blueprint.ToLoop: func(context.Context, id.Workspace, string, blueprint.Blueprint) (event.Digest, error) {
 			return agents.Hash(), nil
 		},

@@ -128,5 +128,6 @@ func (d *agentDesk) left(w errand.Work) {
 	d.mu.Lock()
 	delete(d.told, w.Run)
 	d.mu.Unlock()
+	d.a.Servers.Left(w.Workspace, w.Run)
 	d.done(w)
 }

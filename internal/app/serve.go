@@ -73,6 +73,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Nodes:        a.Nodes,
 		Labels:       a.Labels,
 		Blueprints:   a.Blueprints,
+		Servers:      a.Servers,
 		Models:       a.Models,
 		Agents:       a.agentStarter(),
 		Docs:         a.Log,

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/toolservers"
 	"agentbox/internal/service/transfer"
 	"agentbox/internal/service/workspaces"
 )
@@ -29,6 +30,7 @@ func All() []projection.Definition {
 		labels.Definitions(),
 		blueprints.Definitions(),
 		models.Definitions(),
+		toolservers.Definitions(),
 		[]projection.Definition{
 			spaces.Definition(), spaces.ChangeDefinition(), spaces.SnapshotDefinition(),
 			runs.Definition(), runs.LoadDefinition(), gc.Definition(), redaction.Definition(), transfer.Definition(), workspaces.Definition(),

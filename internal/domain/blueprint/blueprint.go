@@ -57,7 +57,7 @@ type Tools struct {
 	Classes []string `json:"classes,omitempty" doc:"Offer every tool whose side effect is one of these" enum:"pure,read,filesystem,process,network,record" max:"6"`
 	Allow   []string `json:"allow,omitempty" doc:"Offer these tools too" max:"200" each:"128"`
 	Deny    []string `json:"deny,omitempty" doc:"Never offer these, whatever else is said" max:"200" each:"128"`
-	MCP     []string `json:"mcp,omitempty" doc:"Offer the tools of these MCP servers of the workspace" max:"32" each:"63"`
+	MCP     []string `json:"mcp,omitempty" doc:"Offer the tools of these MCP servers of the workspace, or single tools as server__tool" pattern:"^[a-z][a-z0-9-]{0,23}(__[A-Za-z0-9_-]{1,61})?$" like:"the name of an MCP server, or server__tool" max:"64" each:"64"`
 }
 
 // Space is the space in which the agent works.
@@ -124,7 +124,7 @@ type Pins struct {
 	Loop       string            `json:"loop,omitempty" doc:"Of the daemon's loop: the version of its prompts and of its rules" pattern:"^sha256:[0-9a-f]{64}$" like:"sha256: and 64 hexadecimal digits"`
 	Models     map[string]string `json:"models,omitempty" doc:"Of the entry of each model" pattern:"^sha256:[0-9a-f]{64}$" like:"sha256: and 64 hexadecimal digits" keys:"^.{1,128}$" max:"16"`
 	Blueprints map[string]string `json:"blueprints,omitempty" doc:"Of each blueprint that it may spawn" pattern:"^sha256:[0-9a-f]{64}$" like:"sha256: and 64 hexadecimal digits" keys:"^.{1,63}$" max:"32"`
-	MCP        map[string]string `json:"mcp,omitempty" doc:"Of the tools of each MCP server" pattern:"^sha256:[0-9a-f]{64}$" like:"sha256: and 64 hexadecimal digits" keys:"^.{1,63}$" max:"32"`
+	MCP        map[string]string `json:"mcp,omitempty" doc:"Of each MCP server, and of the tools of it that people trust" pattern:"^sha256:[0-9a-f]{64}$" like:"sha256: and 64 hexadecimal digits" keys:"^.{1,63}$" max:"64"`
 }
 
 // Amount is an amount of money as a decimal text, so that no binary fraction rounds it.

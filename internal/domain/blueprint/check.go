@@ -108,6 +108,8 @@ func (b Blueprint) together() []Problem {
 	wrong(!custom && b.Adapter.Wire != "", "adapter.wire", "is for the program custom")
 	wrong(!cli && b.Adapter.Program != "", "adapter.program", "is for the adapter external_cli")
 	wrong(cli && (b.Space.Tier == "nano"), "space.tier", "must be heavy, auto or an OS tier: a nano space runs no programs of others")
+	wrong(kind != Internal && kind != "" && len(b.Tools.MCP) > 0, "tools.mcp",
+		"is for the adapter internal: other engines reach servers themselves")
 	for i, name := range b.Tools.Deny {
 		wrong(slices.Contains(b.Tools.Allow, name), "tools.deny["+strconv.Itoa(i)+"]", "is allowed and denied; leave it in one of them")
 	}

@@ -3,6 +3,7 @@ package blueprint
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
@@ -61,10 +62,26 @@ func (b Blueprint) References() []Reference {
 	for _, name := range slices.Sorted(slices.Values(b.Comms.Spawn)) {
 		out = append(out, Reference{ToBlueprint, name})
 	}
-	for _, name := range slices.Sorted(slices.Values(b.Tools.MCP)) {
+	for _, name := range b.Tools.servers() {
 		out = append(out, Reference{ToMCP, name})
 	}
 	return out
+}
+
+// servers returns the names of the MCP servers, each once.
+func (t Tools) servers() []string {
+	var names []string
+	for _, entry := range t.MCP {
+		server, _, _ := strings.Cut(entry, "__")
+		names = append(names, server)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Serves reports whether the agent is offered a tool of an MCP server.
+func (t Tools) Serves(server, tool string) bool {
+	return (slices.Contains(t.MCP, server) || slices.Contains(t.MCP, tool)) && !slices.Contains(t.Deny, tool)
 }
 
 // Of returns the pin of a reference; empty where there is none.

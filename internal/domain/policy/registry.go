@@ -215,6 +215,12 @@ const (
 	ModelConfigure = "model.configure" // change the catalogue of models, the routes and the budgets
 	ModelKey       = "model.key"       // set a key for endpoints of models, or remove it
 
+	MCPConnect        = "mcp.connect"         // begin a session with an MCP server: in the space, or at a public address
+	MCPConnectPrivate = "mcp.connect.private" // begin one with a server at an address of the own network or of this machine
+	MCPCall           = "mcp.call"            // call a tool of an MCP server
+	MCPConfigure      = "mcp.configure"       // add an MCP server, change it or remove it
+	MCPTrust          = "mcp.trust"           // look at the tools of an MCP server, and release them for agents
+
 	KillSwitchSet = "kill_switch.set"
 	RunCancel     = "run.cancel"
 
@@ -334,6 +340,18 @@ var table = []Kind{
 		Type: HTTPPrivate, Title: "fetch from the own network", SideEffect: Network, Zone: event.Supervised, Idempotent: true, Cost: LowCost,
 		Rules: RulesHosts, Impact: "Asks a machine of the own network, or this one, as the daemon reaches it.",
 	},
+	{
+		Type: MCPConnect, Title: "reach an MCP server", SideEffect: Network, Zone: event.Supervised, Idempotent: true, Cost: LowCost,
+		Rules: RulesHosts, Impact: "Tells the server that an agent is there, and asks it which tools it has.",
+	},
+	{
+		Type: MCPConnectPrivate, Title: "reach an MCP server of the own network", SideEffect: Network, Zone: event.Supervised, Idempotent: true,
+		Cost: LowCost, Rules: RulesHosts, Impact: "Asks a machine of the own network, or this one, as the daemon reaches it.",
+	},
+	{
+		Type: MCPCall, Title: "call a tool of an MCP server", SideEffect: Network, Zone: event.Supervised, Cost: MediumCost, Rules: RulesOwn,
+		Impact: "The server gets the arguments, and does with them what its tool does. Nobody here can take that back.",
+	},
 	{Type: AuditRedact, Title: "redact events", SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Rules: RulesOwn},
 
 	{
@@ -397,6 +415,9 @@ var table = []Kind{
 	record(BlueprintRemove, "remove a blueprint", "member"),
 	record(ModelConfigure, "change the catalogue of models", "admin"),
 	record(ModelKey, "keep the keys of models", "admin"),
+
+	record(MCPConfigure, "keep MCP servers", "admin"),
+	record(MCPTrust, "release the tools of MCP servers", "operator"),
 
 	record(StandingRevoke, "end a standing approval", "operator"),
 	record(KillSwitchSet, "throw the kill switch", "member"),

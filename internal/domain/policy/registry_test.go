@@ -50,7 +50,8 @@ func TestEveryActionTypeHasACompleteRow(t *testing.T) {
 		if k.Title == "" || k.SideEffect == "" || k.Zone == "" {
 			t.Errorf("%s: title %q, side effect %q, zone %q", k.Type, k.Title, k.SideEffect, k.Zone)
 		}
-		fetches := k.Type == policy.HTTPFetch || k.Type == policy.HTTPPrivate
+		fetches := k.Type == policy.HTTPFetch || k.Type == policy.HTTPPrivate || k.Type == policy.MCPConnect ||
+			k.Type == policy.MCPConnectPrivate || k.Type == policy.MCPCall
 		model := k.SideEffect == policy.Network && !k.Outside && !fetches // done here, to an endpoint of the catalogue
 		role := k.SideEffect == policy.Record || k.Outside || model
 		if role != (k.Role != "") {
@@ -66,6 +67,9 @@ func TestEveryActionTypeHasACompleteRow(t *testing.T) {
 		}
 		if fetches {
 			want = []policy.Rules{policy.RulesHosts}
+		}
+		if k.Type == policy.MCPCall {
+			want = []policy.Rules{policy.RulesOwn}
 		}
 		if k.Outside {
 			want = []policy.Rules{policy.RulesRole, policy.RulesHosts}

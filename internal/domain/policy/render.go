@@ -208,7 +208,11 @@ func Title(a Action) string {
 			title = fmt.Sprintf("this workspace's own action %s, version %d", a.Type, kind.Declared)
 		}
 	}
-	for _, object := range []string{a.asked(), a.Command, a.Path, a.Target, a.Tool, strings.Join(a.Argv, " ")} {
+	objects := []string{a.asked(), a.Command, a.Path, a.Target, a.Tool, strings.Join(a.Argv, " ")}
+	if a.Type == MCPCall { // the address is that of all tools of the server
+		objects = []string{a.Tool}
+	}
+	for _, object := range objects {
 		if object != "" {
 			title += ": " + Escape(object)
 			break

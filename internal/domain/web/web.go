@@ -161,6 +161,19 @@ var (
 	}
 )
 
+// Inward reports whether the name of a host already says that it is not public. It looks nothing up. An address that cannot be read is.
+func Inward(at string) bool {
+	u, err := url.Parse(at)
+	if err != nil {
+		return true
+	}
+	host := u.Hostname()
+	if a, err := netip.ParseAddr(host); err == nil {
+		return !Public(a)
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || !strings.Contains(host, ".")
+}
+
 // Textual reports whether an answer of a media type is shown to a model.
 func Textual(media string) bool {
 	kind, sub, _ := strings.Cut(media, "/")

@@ -64,7 +64,7 @@ func (c *Client) Fetch(ctx context.Context, permit policy.Permit, r web.Request)
 	request.Header.Set("Accept", "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.8,*/*;q=0.1")
 	line := &http.Transport{ // for this request alone: it shares no connection and reads no environment
 		DialContext: func(ctx context.Context, _, endpoint string) (net.Conn, error) {
-			return c.dial(ctx, endpoint, a.Type == policy.HTTPPrivate)
+			return c.Dial(ctx, endpoint, a.Type == policy.HTTPPrivate)
 		},
 		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: headerTime,
 		MaxResponseHeaderBytes: maxHeader,
@@ -78,8 +78,9 @@ func (c *Client) Fetch(ctx context.Context, permit policy.Permit, r web.Request)
 	return read(answer, a.Method)
 }
 
-// dial connects to one of the addresses of a host. It looks the host up once, checks every address, and dials only these addresses.
-func (c *Client) dial(ctx context.Context, endpoint string, private bool) (net.Conn, error) {
+// Dial connects to one of the addresses of a host. It looks the host up once, checks every address, and dials only these addresses. Only
+// where private is true an address may be one that is not public; else the error is web.ErrPrivate.
+func (c *Client) Dial(ctx context.Context, endpoint string, private bool) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(endpoint)
 	if err != nil {
 		return nil, err

@@ -143,7 +143,7 @@ func (s *session) operation(call model.Call) (json.RawMessage, string) {
 	if t.Name == readResult {
 		return nil, ""
 	}
-	operation, err := s.Prepare(t.Name, raw)
+	operation, err := s.Prepare(t, raw)
 	if err != nil {
 		return nil, fmt.Sprintf("not made: the arguments of %s are wrong: %v", t.Name, err)
 	}

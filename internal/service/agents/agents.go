@@ -51,9 +51,9 @@ type Loop struct {
 	// Read returns a version of a registered blueprint, and its content hash with its pins.
 	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error)
 	// Tools returns the tools that a blueprint's agent is offered, and the content hash of their set.
-	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
+	Tools func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
 	// Prepare checks the arguments of a call of a tool, and returns what Operate is given.
-	Prepare func(name string, arguments json.RawMessage) (json.RawMessage, error)
+	Prepare func(t tool.Tool, arguments json.RawMessage) (json.RawMessage, error)
 	// Earlier returns the record of a run that has ended; nil where no run goes on the conversation of another.
 	Earlier func(ctx context.Context, ws id.Workspace, r id.Run) (Earlier, error)
 	// Pins returns the present content hashes of everything that a blueprint refers to. It is nil if the daemon lets pins float.
@@ -141,8 +141,10 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	tools, hash, err := s.Tools(b)
-	if err != nil {
+	tools, hash, err := s.Tools(ctx, s.w.Workspace, b)
+	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Conflict || kind == fault.Invalid {
+		return failure(FailChanged, "the tools cannot be read: %v", err), nil
+	} else if err != nil {
 		return nil, err
 	}
 	switch {

@@ -23,6 +23,11 @@ import (
 	"agentbox/internal/testkit/wall"
 )
 
+// prepare is what a loop prepares calls with that offers only the tools of the program.
+func prepare(t tool.Tool, arguments json.RawMessage) (json.RawMessage, error) {
+	return tools.Prepare(t.Name, arguments)
+}
+
 var errKilled = errors.New("the daemon was killed")
 
 // world is a daemon's record of one run, and the effects on its space. It can be killed before or after anything that it is asked.
@@ -169,11 +174,11 @@ func (w *world) Ask(_ context.Context, a model.Ask) (reply model.Reply, err erro
 // perform works on the run as one daemon does.
 func perform(t *testing.T, w *world, def blueprint.Blueprint) (errand.Result, error) {
 	t.Helper()
-	l := &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: tools.Prepare,
+	l := &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,
 		Read: func(context.Context, id.Workspace, string, int) (blueprint.Blueprint, event.Digest, error) {
 			return def, event.DigestOf([]byte("locked")), nil
 		},
-		Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
+		Tools: func(context.Context, id.Workspace, blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
 			return tools.Builtin(), event.DigestOf([]byte("tools")), nil
 		},
 	}
@@ -299,14 +304,14 @@ func TestWhatDiffersEndsTheRun(t *testing.T) {
 		if _, err := perform(t, w, blueprint.Blueprint{}); err != nil {
 			t.Fatal(err)
 		}
-		l := &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: tools.Prepare,
+		l := &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,
 			Read: func(_ context.Context, _ id.Workspace, name string, _ int) (blueprint.Blueprint, event.Digest, error) {
 				if name == "gone" {
 					return blueprint.Blueprint{}, event.Digest{}, blueprint.ErrNotFound
 				}
 				return blueprint.Blueprint{}, event.DigestOf([]byte("locked")), nil
 			},
-			Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
+			Tools: func(context.Context, id.Workspace, blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
 				return tools.Builtin(), event.DigestOf([]byte("tools")), nil
 			},
 		}
@@ -330,11 +335,11 @@ func (forgetful) Past(context.Context, errand.Work) (map[int]errand.PastTurn, er
 // TestARedactedRecordEndsTheRun: what is not known is not done again.
 func TestARedactedRecordEndsTheRun(t *testing.T) {
 	w := world5()
-	l := &agents.Loop{Records: forgetful{w}, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: tools.Prepare,
+	l := &agents.Loop{Records: forgetful{w}, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,
 		Read: func(context.Context, id.Workspace, string, int) (blueprint.Blueprint, event.Digest, error) {
 			return blueprint.Blueprint{}, event.DigestOf([]byte("locked")), nil
 		},
-		Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
+		Tools: func(context.Context, id.Workspace, blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
 			return tools.Builtin(), event.DigestOf([]byte("tools")), nil
 		},
 	}
@@ -362,11 +367,11 @@ func TestAModelThatFails(t *testing.T) {
 		"refused":  {fault.New(fault.Denied, "policy_denied", "no"), "policy_denied"},
 	} {
 		w := world5()
-		l := &agents.Loop{Records: w, Models: failing{c.err}, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: tools.Prepare,
+		l := &agents.Loop{Records: w, Models: failing{c.err}, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,
 			Read: func(context.Context, id.Workspace, string, int) (blueprint.Blueprint, event.Digest, error) {
 				return blueprint.Blueprint{}, event.DigestOf([]byte("locked")), nil
 			},
-			Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
+			Tools: func(context.Context, id.Workspace, blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
 				return nil, event.DigestOf([]byte("tools")), nil
 			},
 		}

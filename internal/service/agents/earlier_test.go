@@ -33,11 +33,11 @@ func (a *listener) Ask(ctx context.Context, q model.Ask) (model.Reply, error) {
 // goOn performs a run that goes on the conversation of others, by their ids.
 func goOn(t *testing.T, a *listener, def blueprint.Blueprint, before map[id.Run]agents.Earlier, after id.Run) (errand.Result, error) {
 	t.Helper()
-	l := &agents.Loop{Records: a, Models: a, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: tools.Prepare,
+	l := &agents.Loop{Records: a, Models: a, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,
 		Read: func(context.Context, id.Workspace, string, int) (blueprint.Blueprint, event.Digest, error) {
 			return def, event.DigestOf([]byte("locked")), nil
 		},
-		Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
+		Tools: func(context.Context, id.Workspace, blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
 			return tools.Builtin(), event.DigestOf([]byte("tools")), nil
 		},
 		Earlier: func(_ context.Context, _ id.Workspace, r id.Run) (agents.Earlier, error) {

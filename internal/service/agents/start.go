@@ -53,7 +53,7 @@ type Starter struct {
 	// Pins returns the present content hashes of everything that a blueprint refers to.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 	// Tools returns the tools that the agent is offered, and the content hash of their set.
-	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
+	Tools func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
 	// Before returns a run of an agent, and what it runs with.
 	Before func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error)
 	// Space makes the space of an agent, and returns it with its room. A repeat with the task's key returns the same space.
@@ -111,7 +111,7 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	if err != nil {
 		return run.Run{}, err
 	}
-	_, tools, err := s.Tools(b)
+	_, tools, err := s.Tools(ctx, t.Workspace, b)
 	if err != nil {
 		return run.Run{}, err
 	}

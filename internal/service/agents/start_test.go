@@ -41,7 +41,9 @@ func newStarter(kind string, drift ...blueprint.Drift) *starting {
 		Pins: func(context.Context, id.Workspace, blueprint.Blueprint) (blueprint.Pins, error) {
 			return blueprint.Pins{Policy: "sha256:1", Models: map[string]string{"main": "sha256:2"}}, nil
 		},
-		Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) { return nil, offered, nil },
+		Tools: func(context.Context, id.Workspace, blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
+			return nil, offered, nil
+		},
 		Before: func(_ context.Context, _ id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
 			before := run.Run{ID: r, Room: "room_before", Status: run.Cancelled, Order: run.Order{Thread: "thrd_before"}}
 			if r == "run_on" {

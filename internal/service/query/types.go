@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/mcp"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/node"
 	"agentbox/internal/domain/policy"
@@ -55,6 +56,8 @@ var eventTypes = []string{
 	blueprint.EventRegistered, blueprint.EventChanged, blueprint.EventRemoved,
 	model.EventAdded, model.EventChanged, model.EventRemoved, model.EventRoutesSet, model.EventBudgetsSet, model.EventKeySet,
 	model.EventKeyRemoved, model.EventAsked, model.EventAnswered, model.EventFailed, model.EventRefused,
+	mcp.EventAdded, mcp.EventChanged, mcp.EventRemoved, mcp.EventListed, mcp.EventQuarantined, mcp.EventTrusted, mcp.EventCalled,
+	mcp.EventEnded,
 	leak.EventDetected, node.EventRemoved,
 }
 

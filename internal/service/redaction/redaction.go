@@ -22,6 +22,7 @@ import (
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/mcp"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/node"
 	"agentbox/internal/domain/policy"
@@ -110,7 +111,7 @@ type Receipt struct {
 func Remains(e event.Event) (json.RawMessage, error) {
 	for _, of := range []func(event.Event) (any, error){
 		run.Remains, step.Remains, space.Remains, policy.Remains,
-		room.Remains, incident.Remains, label.Remains, blueprint.Remains, model.Remains, leak.Remains, node.Remains,
+		room.Remains, incident.Remains, label.Remains, blueprint.Remains, model.Remains, mcp.Remains, leak.Remains, node.Remains,
 	} {
 		left, err := of(e)
 		if err != nil {

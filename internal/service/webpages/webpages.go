@@ -5,9 +5,6 @@ package webpages
 
 import (
 	"context"
-	"net/netip"
-	"net/url"
-	"strings"
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
@@ -75,7 +72,7 @@ func (s *Service) Get(ctx context.Context, q Query) (Page, error) {
 
 // one sends one request. A host that turns out to have an address that is not public is asked about again, as such.
 func (s *Service) one(ctx context.Context, q Query, at string) (web.Answer, error) {
-	r := web.Request{URL: at, Method: q.Method, Private: inward(at)}
+	r := web.Request{URL: at, Method: q.Method, Private: web.Inward(at)}
 	for {
 		permit, err := s.permit(ctx, q, r)
 		if err != nil {
@@ -87,19 +84,6 @@ func (s *Service) one(ctx context.Context, q Query, at string) (web.Answer, erro
 		}
 		r.Private = true
 	}
-}
-
-// inward reports whether the name of a host already says that it is not public. It looks nothing up.
-func inward(at string) bool {
-	u, err := url.Parse(at)
-	if err != nil {
-		return true
-	}
-	host := u.Hostname()
-	if a, err := netip.ParseAddr(host); err == nil {
-		return !web.Public(a)
-	}
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || !strings.Contains(host, ".")
 }
 
 // permit asks the gate about a request, for as long as a person has not answered.

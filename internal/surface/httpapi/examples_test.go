@@ -66,10 +66,15 @@ func (d *daemon) named(t *testing.T) (ids, paths map[string]string) {
 	}
 	_, forgotten := ran()
 	in, run := ran()
-	paths = map[string]string{"rewind-space": "/v1/spaces/" + in + "/rewind"}
+	d.must(t, "POST", "/v1/spaces/"+in+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"serve.py","content":`+
+		`"import json, sys\nfor line in sys.stdin:\n  m = json.loads(line)\n  if m['method'] == 'initialize':\n    r = {'protocolVersion': `+
+		`'2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 's', 'version': '1'}}\n  else:\n    r = {'tools': []}\n`+
+		`  if 'id' in m:\n    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r}), flush=True)\n"}]}`, "runId")
+	d.must(t, "PUT", "/v1/mcp-servers/inner", `{"command":"python3 serve.py"}`, "name")
+	paths = map[string]string{"rewind-space": "/v1/spaces/" + in + "/rewind", "look-at-mcp-server": "/v1/mcp-servers/inner/look"}
 	owner := string(d.app.Owner)
 	return map[string]string{
-		"redact-events": forgotten, "rewind-space": run, "grant-capability": owner,
+		"redact-events": forgotten, "rewind-space": run, "grant-capability": owner, "look-at-mcp-server": in,
 		"revoke-capability": d.must(t, "POST", "/v1/capabilities/grant", `{"issued_to_principal_id":"`+owner+
 			`","scopes":{"rooms":["*"],"action_types":["run.start"]}}`, "token_id"),
 		"refresh": "", // what the example of login, which is sent before, was answered with
@@ -93,11 +98,11 @@ func TestEveryExampleIsReal(t *testing.T) {
 		s, ok := table[op]
 		where := known[op]
 		if path := paths[op]; path != "" {
-			s.path = path
+			s.path, s.status = path, 0
 		}
 		if !ok || s.path == "" {
 			s.path = strings.NewReplacer("{room_id}", "room_00000000000000000000000000", "{action_type}", "deploy.production",
-				"{blueprint}", "weather-report", "{model}", "glm", "{model_key}", "zai").Replace(where[1])
+				"{blueprint}", "weather-report", "{model}", "glm", "{model_key}", "zai", "{mcp_server}", "github").Replace(where[1])
 		}
 		if identifierOfNobody.MatchString(body) != (named[op] != "") {
 			t.Errorf("the example of %s names something, and the test has nothing of it, or it names nothing: %s", op, body)

@@ -332,7 +332,7 @@ func plant(t *testing.T) *planted {
 		"approval_id": {asked.ID}, "incident_id": {incident}, "path": {"a.txt"}, "agent_id": {string(d.app.Owner)},
 		"principal_id": {string(d.app.Owner)}, "engine_id": {"svc_none"},
 		"workspace_id": {"ws_dev"}, "port": {"8080"}, "action_type": {"deploy.production"}, "blueprint": {"weather-report"},
-		"model": {"glm"}, "model_key": {"zai"},
+		"model": {"glm"}, "model_key": {"zai"}, "mcp_server": {"github"},
 	}
 	all := d.recorded(t)
 	if len(all) > 200 {
@@ -366,7 +366,7 @@ var showNothing = strings.Fields(`
 	prove-consistency verify-hash-chain
 	watch-files list-ports
 	get-read-cursor get-permit-key get-space-policy list-action-types get-action-type list-blueprints get-blueprint get-blueprint-schema
-	list-models get-model list-usage
+	list-models get-model list-usage list-mcp-servers get-mcp-server
 	list-snapshots list-attempts get-evidence`)
 
 // TestLabelsHoldEverywhere labels one thing after the other, and reads everything that there is to be read, by every GET operation of the

@@ -213,6 +213,12 @@ func populated(t *testing.T) *matrix {
 	m.samples["put-model-key"] = sent{path: "/v1/model-keys/zai", body: `{"value":"a-key"}`}
 	m.samples["put-model-settings"] = sent{path: "/v1/model-settings", body: `{"routes":[],"budgets":[]}`}
 	m.must(t, "PUT", "/v1/models/glm", modelSample, "name")
+	m.things["mcp_server"] = "github"
+	m.samples["put-mcp-server"] = sent{path: "/v1/mcp-servers/github", body: serverSample}
+	m.samples["look-at-mcp-server"] = sent{path: "/v1/mcp-servers/github/look", body: `{"space_id":"spc_01M7YNAYM0SMK245AEDNVB5CNW"}`}
+	m.samples["trust-mcp-tools"] = sent{path: "/v1/mcp-servers/github/trust", body: trustSample}
+	m.must(t, "PUT", "/v1/mcp-servers/github", serverSample, "name")
+	m.offers(t, "github")
 	m.things["standing_id"] = "stand_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["node_id"] = "node_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["key_id"] = "key_01M7YNAYM0SMK245AEDNVB5CNW"

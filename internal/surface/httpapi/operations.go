@@ -30,6 +30,7 @@ import (
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/search"
 	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/toolservers"
 	"agentbox/internal/service/transfer"
 	"agentbox/internal/service/workspaces"
 	"agentbox/internal/surface/httpapi/access"
@@ -42,6 +43,7 @@ import (
 	"agentbox/internal/surface/httpapi/runapi"
 	"agentbox/internal/surface/httpapi/spaceapi"
 	"agentbox/internal/surface/httpapi/talkapi"
+	"agentbox/internal/surface/httpapi/toolapi"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -68,6 +70,7 @@ type Services struct {
 	Labels     *labels.Service
 	Blueprints *blueprints.Service
 	Models     *models.Service
+	Servers    *toolservers.Service
 	Agents     *agents.Starter
 	Incidents  *incidents.Service
 	Nodes      *nodes.Service
@@ -101,7 +104,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		return services.Identity.ActsFor(ctx, who, "", t)
 	}
 	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "ports", "snapshots", "runs", "engines", "files", "contexts",
-		"approvals", "policies", "blueprints", "models", "incidents", "labels", "events", "audit", "content"}
+		"approvals", "policies", "blueprints", "models", "tools", "incidents", "labels", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c)}
 	p := access.Part{Server: s.Server, Access: a}
 	s.health = hostapi.NewHealth(p, services.Spaces, version, services.Checks)
@@ -149,6 +152,7 @@ func register(p access.Part, health *hostapi.HealthAPI, of Services) {
 		policyapi.NewActionTypes(p, of.Gate),
 		policyapi.NewBlueprints(p, of.Blueprints, of.Agents != nil && of.Agents.Floating),
 		modelapi.New(p, of.Models),
+		toolapi.New(p, of.Servers),
 		policyapi.NewIncidents(p, of.Incidents),
 		policyapi.NewLabels(p, of.Labels),
 		auditapi.NewEvents(p, of.Rooms, of.Query),

@@ -14,7 +14,9 @@ import (
 	"testing"
 
 	"agentbox/internal/app"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/mcp"
 	"agentbox/internal/surface/httpapi/wire"
 	"agentbox/internal/testkit"
 )
@@ -64,6 +66,12 @@ func documented(t *testing.T) map[string][2]string {
 
 // modelSample is a model that plays a cassette which nobody has.
 const modelSample = `{"provider":"scripted","base_url":"none","model":"one"}`
+
+// serverSample is an MCP server that nobody has, and trustSample releases the tool of offers.
+const (
+	serverSample = `{"command":"serve"}`
+	trustSample  = `{"tools":[{"tool":"forecast","tool_sha256":"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}]}`
+)
 
 // blueprintSample is the text of a blueprint as a text of JSON.
 const blueprintSample = `"api_version: 1\nname: weather-report\nadapter: {kind: internal}\nmodels: {default: glm}\n# note"`
@@ -248,6 +256,13 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["put-model"] = sent{path: "/v1/models/glm", body: modelSample, other: strings.Replace(modelSample, "one", "other", 1), status: 200}
 	table["put-model-settings"] = sent{path: "/v1/model-settings", body: `{"routes":[],"budgets":[]}`,
 		other: `{"routes":[],"budgets":[{"scope":"workspace","tokens_per_day":1}]}`, status: 200}
+	d.succeed(t, "PUT", "/v1/mcp-servers/weather", serverSample, nil)
+	table["put-mcp-server"] = sent{path: "/v1/mcp-servers/github", body: serverSample,
+		other: strings.Replace(serverSample, "serve", "other", 1), status: 200}
+	table["look-at-mcp-server"] = sent{path: "/v1/mcp-servers/nobody/look", body: `{"space_id":"spc_none"}`, keyless: true, status: 404}
+	d.offers(t, "weather")
+	table["trust-mcp-tools"] = sent{path: "/v1/mcp-servers/weather/trust", body: trustSample,
+		other: strings.Replace(trustSample, "forecast", "other", 1), status: 200}
 	table["put-model-key"] = sent{path: "/v1/model-keys/zai", body: `{"value":"a-key"}`, keyless: true}
 	table["test-model"] = sent{path: "/v1/models/played/test", keyless: true}
 	remote := `"api_version: 1\nname: remote\nadapter: {kind: remote}\n# note"` // which refers to no model
@@ -513,6 +528,17 @@ func (d *daemon) keyed(t *testing.T, method, path, media, key, body string) (int
 		t.Fatal(err)
 	}
 	return resp.StatusCode, resp.Header.Get("Idempotency-Replayed"), string(raw)
+}
+
+// offers has an MCP server offer a tool that nobody trusts yet.
+func (d *daemon) offers(t *testing.T, server string) {
+	t.Helper()
+	listed := mcp.Listed{Name: server, Tools: []mcp.Seen{{Tool: mcp.Tool{Name: "forecast", Input: json.RawMessage(`{"type":"object"}`)},
+		Hash: event.DigestOf([]byte("test"))}}}
+	draft := event.New(mcp.EventListed, event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "", listed).About(mcp.Entity, server)
+	if _, err := d.app.Log.Append(t.Context(), event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{draft}}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // runner registers a blueprint with its pins, whose model plays a cassette that is not there, and returns its path.

@@ -151,9 +151,9 @@ var countsByItsBytes = map[string][]string{
 // without a record, or, where a name is the key of a document, refuse one that is a secret.
 var takesNoText = strings.Fields(
 	`bootstrap-owner change-role check-blueprint claim-run compare-blueprints explain-policy extend-space give-input grant-capability
-	issue-engine-token label-resource lock-blueprint login preview-port
+	issue-engine-token label-resource lock-blueprint login look-at-mcp-server preview-port
 	put-model-key put-read-cursor refresh register-agent release-claim renew-claim resume-space retain-run rewind-space
-	route-command set-passphrase set-space-policy start-run validate-policy`)
+	route-command set-passphrase set-space-policy start-run trust-mcp-tools validate-policy`)
 
 // TestNoFreeTextBringsASecretIn sends secrets in every text of every body of the API document: none of them is in the log, but where its
 // bytes count; each event that had one says so, and the log tells of it.
@@ -177,6 +177,7 @@ func TestNoFreeTextBringsASecretIn(t *testing.T) {
 	table["put-model-settings"] = sent{path: "/v1/model-settings",
 		body: `{"routes":[],"budgets":[{"scope":"room","id":"a","tokens_per_day":1}]}`}
 	table["put-model-key"] = sent{path: "/v1/model-keys/zai", body: `{"value":"a-key"}`}
+	table["put-mcp-server"] = sent{path: "/v1/mcp-servers/github", body: serverSample}
 	table["put-read-cursor"] = sent{path: "/v1/rooms/room_00000000000000000000000000/read-cursor", body: `{}`}
 	ops := slices.Sorted(maps.Keys(free))
 	last := slices.Index(ops, "put-kill-switch") // for nothing is done behind it

@@ -97,7 +97,7 @@ func conditionsOfRules() conditions {
 	c := conditions{reads: one(policy.RulesReads), writes: one(policy.RulesWrites), control: one(policy.RulesControl)}
 	c.files = "(" + c.reads + " || " + c.writes + ")"
 	c.effects = "(" + c.writes + " || " + c.control + " || " + one(policy.RulesCommands) +
-		` || action == Action::"run.continue" || ` + one(policy.RulesHosts) + ")"
+		` || action == Action::"run.continue" || action == Action::"mcp.call" || ` + one(policy.RulesHosts) + ")"
 	return c
 }
 
@@ -162,6 +162,7 @@ func Compile(s Spec) (policy.Bundle, error) {
 	s.files(w)
 	s.commands(w)
 	s.domains(w)
+	s.servers(w)
 	s.tools(w)
 	s.actions(w)
 	limits := policy.Limits{
@@ -286,13 +287,13 @@ func (s Spec) domains(w *writer) {
 		w.rule(a.answer, a.id, "", a.t, write, strings.Join(when, " || "))
 		switch {
 		case a.answer == "deny":
-			w.rule("deny", a.id+".fetch", "", a.t, anything, fetches+" && ("+strings.Join(when, " || ")+")")
+			w.rule("deny", a.id+".fetch", "", a.t, anything, "("+fetches+" || "+fetchesPrivate+") && ("+strings.Join(when, " || ")+")")
 		case a.answer == "ask" && slices.ContainsFunc(s.Allow.Domains, policy.IsEndpoint):
 			// No answer of a person reaches a private address that the policy does not name.
-			w.rule("ask", a.id+".fetch", "", a.t, anything, `(action == Action::"http.fetch" || action == Action::"http.fetch.private" && (`+
-				strings.Join(s.endpoints(), " || ")+`)) && (`+strings.Join(when, " || ")+")")
+			w.rule("ask", a.id+".fetch", "", a.t, anything, "("+fetches+" || "+fetchesPrivate+" && ("+strings.Join(s.endpoints(), " || ")+
+				`)) && (`+strings.Join(when, " || ")+")")
 		case a.answer == "ask":
-			w.rule("ask", a.id+".fetch", "", a.t, `principal, action == Action::"http.fetch", resource`, strings.Join(when, " || "))
+			w.rule("ask", a.id+".fetch", "", a.t, anything, fetches+" && ("+strings.Join(when, " || ")+")")
 		}
 	}
 	s.fetches(w)
@@ -318,11 +319,10 @@ func (s Spec) fetches(w *writer) {
 		}
 	}
 	if all := slices.Concat(hosts, endpoints); len(all) > 0 {
-		w.rule("allow", "domains.fetched", "", text{}, `principal, action == Action::"http.fetch", resource`, strings.Join(all, " || "))
+		w.rule("allow", "domains.fetched", "", text{}, anything, fetches+" && ("+strings.Join(all, " || ")+")")
 	}
 	if len(endpoints) > 0 {
-		w.rule("allow", "domains.fetched.private", "", text{}, `principal, action == Action::"http.fetch.private", resource`,
-			strings.Join(endpoints, " || "))
+		w.rule("allow", "domains.fetched.private", "", text{}, anything, fetchesPrivate+" && ("+strings.Join(endpoints, " || ")+")")
 	}
 }
 
@@ -341,7 +341,11 @@ func (s Spec) endpoints() []string {
 	return when
 }
 
-const fetches = `(action == Action::"http.fetch" || action == Action::"http.fetch.private")`
+// What the daemon itself asks of hosts: pages, and MCP servers.
+const (
+	fetches        = `(action == Action::"http.fetch" || action == Action::"mcp.connect")`
+	fetchesPrivate = `(action == Action::"http.fetch.private" || action == Action::"mcp.connect.private")`
+)
 
 const (
 	readable   = `context.host != "` + policy.Unreadable + `"`
@@ -354,13 +358,28 @@ func domain(entry string) (host string, sub bool) {
 	return strings.TrimSuffix(host, "."), sub
 }
 
+// servers permits to reach an MCP server in the space, whose command was judged as a command. Each call of a tool of a server asks, unless
+// the policy permits that tool by its name.
+func (s Spec) servers(w *writer) {
+	w.rule("allow", "mcp.inside", "", text{}, `principal, action == Action::"mcp.connect", resource`, `context.target == ""`)
+	unless := ""
+	if len(s.Allow.Tools) > 0 {
+		unless = "!(" + set(s.Allow.Tools) + ".contains(context.tool))"
+	}
+	w.rule("ask", "mcp.call", "", text{"a tool of an MCP server may act anywhere, so a person is asked", ""},
+		`principal, action == Action::"mcp.call", resource`, unless)
+}
+
 func (s Spec) tools(w *writer) {
 	if len(s.Allow.Tools) > 0 {
 		w.rule("allow", "tools.allowed", "", text{}, anything, set(s.Allow.Tools)+".contains(context.tool)")
 	}
 	if len(s.Ask.Tools) > 0 {
-		w.rule("ask", "tools.ask", "", text{"the policy asks before " + list(s.Ask.Tools), ""}, anything, set(s.Ask.Tools)+
-			".contains(context.tool)")
+		when := set(s.Ask.Tools) + ".contains(context.tool)"
+		if slices.ContainsFunc(s.Ask.Tools, func(name string) bool { return strings.Contains(name, "__") }) {
+			when += ` && !(action == Action::"tool.call" && context.tool like "*__*")` // it asks when the server is called
+		}
+		w.rule("ask", "tools.ask", "", text{"the policy asks before " + list(s.Ask.Tools), ""}, anything, when)
 	}
 	if len(s.Deny.Tools) > 0 {
 		w.rule("deny", "tools.refused", "", text{"the policy refuses " + list(s.Deny.Tools), ""}, anything, set(s.Deny.Tools)+

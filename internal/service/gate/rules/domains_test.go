@@ -94,7 +94,8 @@ func TestWhatIsFetchedIsOfANamedHost(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		for action, want := range map[string]policy.Outcome{policy.HTTPFetch: c.public, policy.HTTPPrivate: c.private} {
+		for action, want := range map[string]policy.Outcome{policy.HTTPFetch: c.public, policy.HTTPPrivate: c.private,
+			policy.MCPConnect: c.public, policy.MCPConnectPrivate: c.private} {
 			v, err := cedar.New().Evaluate(b, policy.Facts{Principal: "agt_00000000000000000000000001", Workspace: "ws_dev", Action: action,
 				Target: c.target})
 			if err != nil || v.Outcome != want {

@@ -15,12 +15,13 @@ func ModelContext(i *cmdline.Invocation) *cobra.Command {
 		quiet bool
 	)
 	cmd := &cobra.Command{
-		Use: "mcp", Short: "Serve spaces to other agents over the Model Context Protocol", Args: cobra.NoArgs,
+		Use: "mcp", Short: "Serve spaces to other agents over MCP, and keep the MCP servers that agents use", Args: cobra.NoArgs,
 		Long: "Mcp speaks the Model Context Protocol on standard input and output, for Claude Code, Codex, opencode, Cursor and other " +
 			"clients.\n" +
 			"A client gets tools for code, commands, files, spaces, runs and search. The first call makes a space for the session.\n" +
 			"Runs act as an agent with the client's name, so policy binds them. When policy asks a person, a client that can ask its user\n" +
-			"does so; every other one is told which approval waits. The daemon must run: agentbox up.",
+			"does so; every other one is told which approval waits. The daemon must run: agentbox up.\n" +
+			"The commands below keep the other side: servers of others whose tools agents of blueprints use.",
 		Example: "  claude mcp add agentbox -- agentbox mcp\n" +
 			"  agentbox mcp --space my-project --policy restrictive --no-ask",
 	}
@@ -45,6 +46,7 @@ func ModelContext(i *cmdline.Invocation) *cobra.Command {
 		c.API, c.Elicit = api, !quiet
 		return i.ModelContext(cmd.Context(), c, io.NopCloser(i.In), keptOpen{i.Out})
 	}
+	cmd.AddCommand(toolServers(i)...)
 	return cmd
 }
 
