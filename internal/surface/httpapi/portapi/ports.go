@@ -71,8 +71,8 @@ func (s *Ports) Register() {
 		ID: "preview-port", Home: wire.AtSpace, Needs: wire.Does(policy.PortExpose, "space_id"), Method: http.MethodPost,
 		Path: "/v1/spaces/{space_id}/ports/{port}/preview", Tag: "ports", Summary: "Make an address of a port, for everybody who has it",
 		Repeat: wire.RepeatByService,
-		Detail: "It holds until its end, until the port is closed, and while the space lives and its daemon runs. Whoever has it reaches the " +
-			"program that listens and nothing else. The program may be started later.",
+		Detail: "It holds until its end, until the port is closed, and while the space lives and its daemon runs. It ends with the key or the " +
+			"session that made it. Everybody who has it reaches the program that listens and nothing else. The program may be started later.",
 	}, s.preview)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "close-port", Home: wire.AtSpace, Needs: wire.Does(policy.PortExpose, "space_id").PastLabels(), Method: http.MethodDelete,
@@ -106,7 +106,8 @@ func (s *Ports) preview(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	a := ports.Address{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Port: port, Key: c.ServiceKey()}
+	a := ports.Address{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Port: port, Key: c.ServiceKey(),
+		By: ports.Credential{Key: c.Caller.Key, Session: c.Caller.Session}}
 	if in.Body != nil {
 		a.TTL, a.External = time.Duration(in.Body.TTL)*time.Second, in.Body.External
 	}
