@@ -49,7 +49,7 @@ type Service struct {
 	Parts
 	acts policy.Client
 
-	mu      sync.Mutex // guards all and opening
+	mu      sync.Mutex // guards all, opening and making
 	all     map[id.Exposure]*Exposure
 	opening map[id.Space]int           // ports of a space that are about to be open
 	making  map[making]<-chan struct{} // is closed when the request with the key has its address
