@@ -188,7 +188,7 @@ def a_denied_command_ends_for_the_agent():
         Step(tool="exec_command", given={"cmd": "rm -r data"}, after="exited with code 126"),
         Step(text="neither was done", after="exited with code 126"),
     ]
-    with person() as asked, Vendor(*script) as vendor:
+    with person(MODES) as asked, Vendor(*script) as vendor:
         config = RunConfig(sandbox=SandboxRunConfig(client=E2BSandboxClient(), options=options()))
         done = asyncio.run(Runner.run(sandbox_agent(vendor), "Remove the data.", run_config=config))
         same(done.final_output, "neither was done")
@@ -218,7 +218,7 @@ def a_code_agent_finishes_a_task():
                 same(agent.run("What is 40 + 2?"), 42)
                 same(agent.python_executor.sandbox.files.read("report.md"), "42")
                 commands = commands_of(agent.python_executor.sandbox.sandbox_id)
-                assert any(c.startswith("pip install") for c in commands), commands
+                assert any(c.startswith("pip install") for c in commands) == (policy == "permissive"), commands  # standard denies it
 
 
 # Deep Agents of LangChain, with its backend for E2B.
