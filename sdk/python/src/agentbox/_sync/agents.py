@@ -201,13 +201,17 @@ class AgentRun:
     @property
     def report(self) -> str | None:
         """What the agent answered; None when the run did not succeed."""
-        output: Any = (self.info.get("reported") or {}).get("output")
-        return str(output["report"]) if self.status == "succeeded" and isinstance(output, dict) and "report" in output else None
+        output: Json = self._reported.get("output") or {}
+        return str(output["report"]) if self.status == "succeeded" and "report" in output else None
 
     @property
     def error(self) -> str | None:
         """Why the run has failed or was stopped."""
-        return (self.info.get("reported") or {}).get("message") or self.info.get("error")
+        return self._reported.get("message") or self.info.get("error")
+
+    @property
+    def _reported(self) -> Json:
+        return self.info.get("reported") or {}
 
     @property
     def _path(self) -> str:
