@@ -432,7 +432,8 @@ func (ci *codeInterpreter) results(ctx context.Context, c *caller, shown []displ
 
 // named is the line of a trace that names the error, as in ValueError: no number. The name of its class may follow those of modules,
 // classes and functions, of which E2B tells nothing.
-var named = regexp.MustCompile(`^(?:Uncaught )?(?:[A-Za-z_]\w*(?:\.<locals>)?\.)*([A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning|Iteration)?)(?:: ?(.*))?$`)
+var named = regexp.MustCompile(`^(?:Uncaught )?(?:[A-Za-z_]\w*(?:\.<locals>)?\.)*` +
+	`([A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning|Iteration)?)(?:: ?(.*))?$`)
 
 // traceOf takes the trace of the error that ended a cell from what the cell printed.
 func traceOf(lang, printed string) (rest, trace string) {

@@ -60,7 +60,10 @@ func TestADeniedCommandEnds(t *testing.T) {
 func TestTheRulesOfASandbox(t *testing.T) {
 	api := &reply{status: 201, body: `{"id":"spc_1","metadata":{"e2b.template":"base"}}`}
 	s := open(t, api)
-	for overrides, want := range map[string]int{`{"ask":{"commands":["chown"]}}`: http.StatusCreated, `[]`: 400, `null`: 400, `{`: 400, ``: 201} {
+	for overrides, want := range map[string]int{
+		`{"ask":{"commands":["chown"]}}`: http.StatusCreated, ``: http.StatusCreated,
+		`[]`: http.StatusBadRequest, `null`: http.StatusBadRequest, `{`: http.StatusBadRequest,
+	} {
 		body, err := json.Marshal(map[string]any{"templateID": "base", "metadata": map[string]string{choiceOverrides: overrides}})
 		if err != nil {
 			t.Fatal(err)
