@@ -83,7 +83,7 @@ export class Agents {
     const { blueprint, status, ...call } = options
     let cursor: string | undefined
     do {
-      const page = await this.http.json<RunList>({ ...call, path: '/v1/runs', query: { work: 'agent', blueprint, status, cursor } })
+      const page = await this.http.json<RunList>({ ...call, path: '/v1/runs', query: { work: blueprint === undefined ? 'agent' : undefined, blueprint, status, cursor } })
       for (const found of page.runs) yield new AgentRun(this.http, found)
       cursor = page.next_cursor
     } while (cursor)

@@ -85,17 +85,17 @@ export class Models {
 
   /** Asks a model a few short questions, and says what it can do. It takes as long as the model needs. */
   test(model: string, options: CallOptions = {}): Promise<Tested> {
-    return this.http.json({ timeoutMs: 300_000, ...options, method: 'POST', path: `${entry(model)}/test` })
+    return this.http.json({ timeoutMs: 300_000, ...options, method: 'POST', path: `${entry(model)}/test`, once: true })
   }
 
   /** Seals a key for endpoints under a name. Nothing shows it again. */
   setKey(name: string, value: string, options: CallOptions = {}): Promise<void> {
-    return this.http.json({ ...options, method: 'PUT', path: `/v1/model-keys/${encodeURIComponent(name)}`, json: { value } })
+    return this.http.json({ ...options, method: 'PUT', path: `/v1/model-keys/${encodeURIComponent(name)}`, json: { value }, once: true })
   }
 
   /** Destroys a key. */
   removeKey(name: string, options: CallOptions = {}): Promise<void> {
-    return this.http.json({ ...options, method: 'DELETE', path: `/v1/model-keys/${encodeURIComponent(name)}` })
+    return this.http.json({ ...options, method: 'DELETE', path: `/v1/model-keys/${encodeURIComponent(name)}`, once: true })
   }
 
   /** Sets which models answer, and the budgets. Both lists replace those that are there. */

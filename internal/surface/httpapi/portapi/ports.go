@@ -71,8 +71,8 @@ func (s *Ports) Register() {
 		ID: "preview-port", Home: wire.AtSpace, Needs: wire.Does(policy.PortExpose, "space_id"), Method: http.MethodPost,
 		Path: "/v1/spaces/{space_id}/ports/{port}/preview", Tag: "ports", Summary: "Make an address of a port, for everybody who has it",
 		Repeat: wire.RepeatByService,
-		Detail: "It holds until its end, until the port is closed, and while the space lives and its daemon runs. It ends with the key or the " +
-			"session that made it. Everybody who has it reaches the program that listens and nothing else. The program may be started later.",
+		Detail: "It holds until its end, until the port is closed, and while the space lives and its daemon runs. Whoever has it reaches the " +
+			"program that listens and nothing else. The program may be started later.",
 	}, s.preview)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "close-port", Home: wire.AtSpace, Needs: wire.Does(policy.PortExpose, "space_id").PastLabels(), Method: http.MethodDelete,

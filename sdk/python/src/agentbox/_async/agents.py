@@ -79,15 +79,15 @@ class AsyncModels:
 
     async def test(self, model: str, *, timeout: float = 300) -> schema.Tested:
         """Asks a model a few short questions, and says what it can do. It takes as long as the model needs."""
-        return cast("schema.Tested", await self._t.json("POST", f"/v1/models/{part(model)}/test", timeout=timeout))
+        return cast("schema.Tested", await self._t.json("POST", f"/v1/models/{part(model)}/test", timeout=timeout, once=True))
 
     async def set_key(self, name: str, value: str) -> None:
         """Seals a key for endpoints under a name. Nothing shows it again."""
-        await self._t.json("PUT", f"/v1/model-keys/{part(name)}", body={"value": value})
+        await self._t.json("PUT", f"/v1/model-keys/{part(name)}", body={"value": value}, once=True)
 
     async def remove_key(self, name: str) -> None:
         """Destroys a key."""
-        await self._t.json("DELETE", f"/v1/model-keys/{part(name)}")
+        await self._t.json("DELETE", f"/v1/model-keys/{part(name)}", once=True)
 
     async def configure(self, *, routes: Sequence[Mapping[str, Any]], budgets: Sequence[Mapping[str, Any]]) -> schema.ModelSettings:
         """Sets which models answer, and the budgets. Both lists replace those that are there."""
@@ -171,7 +171,8 @@ class AsyncAgents:
 
     async def list(self, *, blueprint: str | None = None, status: RunStatus | None = None) -> AsyncIterator[AsyncAgentRun]:
         """Yields the runs of agents, the newest first."""
-        async for found in pages(self._t, "/v1/runs", "runs", {"work": "agent", "blueprint": blueprint, "status": status}):
+        query = {"work": None if blueprint else "agent", "blueprint": blueprint, "status": status}
+        async for found in pages(self._t, "/v1/runs", "runs", query):
             yield AsyncAgentRun(self._t, found)
 
 

@@ -91,11 +91,13 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         idempotency_key: str | None = None,
+        once: bool = False,
     ) -> httpx.Response:
+        """Sends a request. The daemon takes no idempotency key for one that is sent ``once``, so it is not repeated."""
         import httpx
 
         send = dict(headers or {})
-        if method != "GET":
+        if method != "GET" and not once:
             send["Idempotency-Key"] = idempotency_key or str(uuid.uuid4())
         if body is not None:
             content, send["Content-Type"] = json.dumps(body).encode(), "application/json"
@@ -121,7 +123,7 @@ class Transport:
                 failure.__cause__ = err
             except AgentboxError as err:
                 failure = err
-            if failed >= self.retries or not passing(failure):
+            if once or failed >= self.retries or not passing(failure):
                 raise failure
             pause(min(backoff(failed, failure), max(left, 0)))
             failed += 1
