@@ -685,7 +685,8 @@ def variables_of_the_environment():
 @code
 def lines_with_an_exclamation_mark_are_commands():
     e = coder().run_code("!echo from a command; exit 3\n\nx = 6\nx * 7")
-    same((e.text, e.error, "".join(e.logs.stdout)), ("42", None, "from a command\n"))
+    same((e.text, e.error), ("42", None))
+    assert "".join(e.logs.stdout).startswith("from a command\n"), e.logs.stdout
     e = coder().run_code("!sudo true\nprint('goes on')")  # policy denies it
     same((e.error, "".join(e.logs.stdout)), (None, "goes on\n"))
     assert "the command was not run" in "".join(e.logs.stderr), e.logs.stderr
