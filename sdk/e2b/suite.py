@@ -99,6 +99,25 @@ def a_sandbox_runs_and_is_killed():
 
 
 @case
+def a_denied_command_ends_with_126_and_says_why():
+    e = raises(e2b.CommandExitException, lambda: shared().commands.run("sudo true"))
+    same(e.exit_code, 126)
+    assert "sudo" in e.stderr, e.stderr
+    handle = shared().commands.run("sudo true", background=True)
+    same(raises(e2b.CommandExitException, handle.wait).exit_code, 126)
+
+
+@case
+def a_sandbox_brings_rules_of_its_own():
+    rules = {"agentbox.policy": "permissive", "agentbox.policy_overrides": '{"ask":{"commands":["chown"]}}'}
+    box = Sandbox.create(timeout=60, metadata=rules)
+    box.files.write("run.sh", "#!/bin/sh\necho ran\n")
+    same(box.commands.run("chmod 0755 /home/user/run.sh && ./run.sh").stdout, "ran\n")
+    box.kill()
+    raises(e2b.SandboxException, lambda: Sandbox.create(metadata={"agentbox.policy_overrides": "[]"}))
+
+
+@case
 def what_is_asked_of_an_ended_sandbox_fails():
     box = Sandbox.create(timeout=60)
     box.kill()
@@ -661,6 +680,17 @@ def executions_are_counted():
 @code
 def variables_of_the_environment():
     same(coder().run_code("import os; os.environ['WORD']", envs={"WORD": "said"}).text, "'said'")
+
+
+@code
+def lines_with_an_exclamation_mark_are_commands():
+    e = coder().run_code("!echo from a command; exit 3\n\nx = 6\nx * 7")
+    same((e.text, e.error), ("42", None))
+    assert "".join(e.logs.stdout).startswith("from a command\n"), e.logs.stdout
+    e = coder().run_code("!sudo true\nprint('goes on')")  # policy denies it
+    same((e.error, "".join(e.logs.stdout)), (None, "goes on\n"))
+    assert "the command was not run" in "".join(e.logs.stderr), e.logs.stderr
+    assert coder().run_code("!echo alone").execution_count == e.execution_count + 1
 
 
 @code

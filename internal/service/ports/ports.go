@@ -49,9 +49,10 @@ type Service struct {
 	Parts
 	acts policy.Client
 
-	mu      sync.Mutex // guards all and opening
+	mu      sync.Mutex // guards all, opening and making
 	all     map[id.Exposure]*Exposure
-	opening map[id.Space]int // ports of a space that are about to be open
+	opening map[id.Space]int           // ports of a space that are about to be open
+	making  map[making]<-chan struct{} // is closed when the request with the key has its address
 }
 
 var _ space.Doors = (*Service)(nil)
@@ -59,7 +60,7 @@ var _ space.Doors = (*Service)(nil)
 // New returns the service of the given parts.
 func New(p Parts) *Service {
 	return &Service{Parts: p, acts: policy.Client{Gate: p.Gate, Append: p.Log.Append}, all: map[id.Exposure]*Exposure{},
-		opening: map[id.Space]int{}}
+		opening: map[id.Space]int{}, making: map[making]<-chan struct{}{}}
 }
 
 // Listed is a port of a space on which a process listens, or that is open, or both.
@@ -184,6 +185,7 @@ type Address struct {
 	TTL       time.Duration // 0 means DefaultTTL
 	External  bool          // pages may load from other hosts
 	Key       string        // a repeat of a request with the same key gets the same address; "" for none
+	By        Credential    // the address ends with it
 }
 
 // Preview opens a port for everybody who has the address, and returns the secret part of the address. It returns invalid_ttl for a time
@@ -195,11 +197,16 @@ func (s *Service) Preview(ctx context.Context, origin event.Origin, a Address) (
 	if a.TTL < MinTTL || a.TTL > MaxTTL {
 		return nil, "", fault.New(fault.Invalid, "invalid_ttl", "an address holds for %s to %s", MinTTL, MaxTTL)
 	}
-	q := request{space: a.Space, port: a.Port, how: space.PortByLink, ttl: a.TTL, key: a.Key}
+	q := request{space: a.Space, port: a.Port, how: space.PortByLink, ttl: a.TTL, key: a.Key, by: a.By}
 	if a.External {
 		q.how = space.PortByExternalLink
 	}
 	if a.Key != "" {
+		end, err := s.alone(ctx, making{a.Workspace, a.Space, origin.Principal, a.Key})
+		if err != nil {
+			return nil, "", err
+		}
+		defer end()
 		for _, x := range s.openIn(a.Space) {
 			if x.key == a.Key && x.Workspace == a.Workspace && x.origin.Principal == origin.Principal {
 				if x.Port != q.port || x.How != q.how || x.ttl != q.ttl {
@@ -223,6 +230,7 @@ type request struct {
 	how   string
 	ttl   time.Duration // 0 for none
 	key   string
+	by    Credential
 }
 
 // open opens a port through the gate.
@@ -329,6 +337,12 @@ func (s *Service) check(ctx context.Context, x *Exposure) error {
 		return ErrExpired
 	case x.over():
 		s.close(ctx, x, s.system(x), space.PortSpaceEnded)
+		return space.ErrPortClosed
+	}
+	if valid, err := s.valid(ctx, x); err != nil {
+		return err
+	} else if !valid {
+		s.close(ctx, x, s.system(x), space.PortNotPermitted)
 		return space.ErrPortClosed
 	}
 	// Who opened it may still: a quarantine, a revoked token, a lower role and the kill switch end what they opened.

@@ -257,6 +257,88 @@ func TestAnAddressIsMadeOnce(t *testing.T) {
 	}
 }
 
+// Requests with the same key that come at the same time get the same address, and the port is opened once.
+func TestRequestsWithOneKeyAtOnceGetOneAddress(t *testing.T) {
+	h := open(t)
+	a := h.address(8080, time.Hour)
+	a.Key = "once"
+	const requests = 16
+	secrets := make([]string, requests)
+	var all sync.WaitGroup
+	for n := range requests {
+		all.Go(func() {
+			_, secret, err := h.ports.Preview(h.Context(), h.Origin, a)
+			if err != nil {
+				t.Error(err)
+			}
+			secrets[n] = secret
+		})
+	}
+	all.Wait()
+	for _, secret := range secrets {
+		if secret != secrets[0] {
+			t.Fatalf("got the addresses %q and %q, want one", secret, secrets[0])
+		}
+	}
+	opened := 0
+	for _, e := range h.Events(0) {
+		if e.Type == space.EventPortOpened {
+			opened++
+		}
+	}
+	if opened != 1 {
+		t.Errorf("the port was opened %d times, want once", opened)
+	}
+	a.Key = "twice" // another key has an address of its own
+	if _, secret, err := h.ports.Preview(h.Context(), h.Origin, a); err != nil || secret == secrets[0] {
+		t.Errorf("another key got %q (%v)", secret, err)
+	}
+}
+
+// An address ends with the key by which it was made, and with no other key of the same person.
+func TestAnAddressEndsWithItsKey(t *testing.T) {
+	h := open(t)
+	addresses := map[id.Key]string{}
+	var keys []id.Key
+	for _, name := range []string{"one", "two"} {
+		_, key, err := h.Identity.IssueKey(h.Context(), h.Origin, testkit.WS, h.Owner, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := h.address(8080, time.Hour)
+		a.By.Key = key.ID
+		_, secret, err := h.ports.Preview(h.Context(), h.Origin, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, addresses[key.ID] = append(keys, key.ID), secret
+	}
+	if err := h.Identity.RevokeKey(h.Context(), h.Origin, testkit.WS, keys[0], "a test", false); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.ports.Redeem(h.Context(), addresses[keys[0]])
+	wantCode(t, err, ports.ErrGone.Code)
+	h.wantClosed(space.PortNotPermitted)
+	if _, err := h.ports.Redeem(h.Context(), addresses[keys[1]]); err != nil {
+		t.Errorf("the address of the other key: %v", err)
+	}
+	if err := h.Identity.RevokeKey(h.Context(), h.Origin, testkit.WS, keys[1], "a test", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.ports.Step(h.Context(), h.Clock.Now()); err != nil { // without a request
+		t.Fatal(err)
+	}
+	h.wantClosed(space.PortNotPermitted, space.PortNotPermitted)
+
+	a := h.address(8081, time.Hour)
+	a.By.Key = id.Key("key_01ARZ3NDEKTSV4RRFFQ69G5FAV") // there is none
+	_, _, err = h.ports.Preview(h.Context(), h.Origin, a)
+	wantCode(t, err, space.ErrPortClosed.Code)
+	a.By = ports.Credential{Session: id.Session("ses_01ARZ3NDEKTSV4RRFFQ69G5FAV")}
+	_, _, err = h.ports.Preview(h.Context(), h.Origin, a)
+	wantCode(t, err, space.ErrPortClosed.Code)
+}
+
 // What ends an authority or a space ends what was opened with it.
 func TestAPortEndsWithWhatItBelongsTo(t *testing.T) {
 	ways := []struct {

@@ -137,8 +137,8 @@ func (g *gathering) find(ctx context.Context) (found []string) {
 			g.told.Error = g.x.whyLeft(g.Run, err)
 			continue
 		}
-		if len(entries) == run.MaxArtifactsSeen {
-			g.told.Error = run.ReasonArtifactsUnseen
+		if len(entries) > run.MaxArtifactsSeen {
+			entries, g.told.Error = entries[:run.MaxArtifactsSeen], run.ReasonArtifactsUnseen
 		}
 		for _, e := range entries {
 			if e.Type == kindFile && g.Patterns.Match(e.Path) {
@@ -150,12 +150,13 @@ func (g *gathering) find(ctx context.Context) (found []string) {
 	return slices.Compact(found)
 }
 
+// list returns the entries of a folder: one more than are searched, where it has more.
 func (g *gathering) list(ctx context.Context, folder string) ([]space.Entry, error) {
 	permit, err := g.permit(ctx, policy.Action{Type: policy.FileList, Path: folder})
 	if err != nil {
 		return nil, err
 	}
-	return g.files.List(ctx, permit, true, run.MaxArtifactsSeen)
+	return g.files.List(ctx, permit, true, run.MaxArtifactsSeen+1)
 }
 
 // permit returns a permit for an action of the run's agent that changes nothing. It asks nobody: an action that needs an answer is refused.

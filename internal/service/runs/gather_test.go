@@ -176,6 +176,23 @@ func TestTheBoundsOfTheArtifactsOfARun(t *testing.T) {
 	}
 }
 
+// A folder of the most entries that are searched has its last file found. With one entry more it is not, and the run says so.
+func TestTheMostEntriesThatAreSearchedForArtifacts(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	in := s.SpaceOf(spaces.Request{BestEffort: true}).ID
+	doc := gathers(t, s, in, fmt.Sprintf(`[{"type":"shell","command":"mkdir many && python3 -c \"[open('many/%%05d' %% i, 'w').close() `+
+		`for i in range(%d)]\" && echo last > many/z.keep"}]`, run.MaxArtifactsSeen-1), "many/*.keep")
+	if got := kept(t, s, doc.ID); !slices.Equal(got, []string{"many/z.keep 5 text/plain"}) || doc.Artifacts.Error != "" {
+		t.Errorf("%d entries: got %q, %+v", run.MaxArtifactsSeen, got, doc.Artifacts)
+	}
+	doc = gathers(t, s, in, `[{"type":"shell","command":"echo first > many/0.keep"}]`, "many/*.keep")
+	if got := kept(t, s, doc.ID); !slices.Equal(got, []string{"many/0.keep 6 text/plain"}) ||
+		doc.Artifacts.Error != run.ReasonArtifactsUnseen || doc.Status != run.Succeeded {
+		t.Errorf("%d entries: got %q, %+v", run.MaxArtifactsSeen+1, got, doc.Artifacts)
+	}
+}
+
 // TestArtifactsTakeFromTheQuotaOfContent has room for three bytes: the run ends all the same.
 func TestArtifactsTakeFromTheQuotaOfContent(t *testing.T) {
 	t.Parallel()

@@ -187,37 +187,168 @@ func (ci *codeInterpreter) execute(w http.ResponseWriter, r *http.Request, c *ca
 	} else {
 		lang, cwd = ci.contextOf(c, name)
 	}
-	cell := map[string]any{"language": lang, "code": q.Code, "env": q.Env, "wait_seconds": 0}
-	if at, inside := locate(cwd); inside && at != "." {
-		cell["cwd"] = at
+	if cwd == "" {
+		cwd = home
 	}
-	var begun struct {
-		Run string `json:"runId"`
+	e := &execution{ci: ci, c: c, context: name, language: lang, cwd: cwd, env: q.Env}
+	commands, code := []string(nil), q.Code
+	if lang == python {
+		commands, code = leading(q.Code)
 	}
-	err := ci.api.ask(context.WithoutCancel(r.Context()), c, http.MethodPost, c.contextURL("/"+url.PathEscape(name)+"/cells"), cell, &begun)
-	if err != nil {
+	// What is refused before anything runs is the answer of the request itself.
+	begin := func() error { return e.cell(r.Context(), code) }
+	if len(commands) > 0 {
+		begin = func() error { return e.command(r.Context(), commands[0]) }
+	}
+	if err := begin(); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	out := &lines{stream: &stream{w: w}}
+	e.out = &lines{stream: &stream{w: w}}
 	_ = http.NewResponseController(w).Flush() // the packages wait for the headers
-	defer beat(ci.clock, r, func() { _ = out.say(map[string]any{"type": "keepalive"}) })()
-	if err := ci.cell(r.Context(), c, begun.Run, name, lang, out); err != nil {
+	defer beat(ci.clock, r, func() { _ = e.out.say(map[string]any{"type": "keepalive"}) })()
+	if err := e.tell(r.Context(), commands, code); err != nil {
 		if r.Context().Err() != nil { // the caller's time is over: so is the cell's
-			return ci.api.ask(context.WithoutCancel(r.Context()), c, http.MethodPost, c.runURL(begun.Run)+"/cancel",
+			return ci.api.ask(context.WithoutCancel(r.Context()), c, http.MethodPost, c.runURL(e.run)+"/cancel",
 				map[string]any{"reason": "the caller went away"}, nil)
 		}
-		_ = out.say(map[string]any{"type": "error", "name": "AgentboxError", "value": err.Error(), "traceback": err.Error()})
+		_ = e.out.say(map[string]any{"type": "error", "name": "AgentboxError", "value": err.Error(), "traceback": err.Error()})
 	}
 	return nil
 }
 
-// cell tells what a cell prints, shows and fails with.
-func (ci *codeInterpreter) cell(ctx context.Context, c *caller, run, name, lang string, out *lines) error {
+// execution is the work of one request for code: commands, which are lines that begin with an exclamation mark, and then a cell.
+type execution struct {
+	ci                     *codeInterpreter
+	c                      *caller
+	context, language, cwd string
+	env                    map[string]string
+	run                    string // of the last command or cell that has begun
+	out                    *lines
+}
+
+// leading returns the commands with which code begins, as notebooks write them: lines that begin with an exclamation mark, and %pip. A
+// command goes on in the next line behind a backslash. The rest keeps the numbers of its lines.
+func leading(code string) (commands []string, rest string) {
+	all, n := strings.Split(code, "\n"), 0
+	for ; n < len(all); n++ {
+		line := strings.TrimSpace(all[n])
+		if line == "" {
+			continue
+		}
+		command, marked := strings.CutPrefix(line, "!")
+		if pip, ok := strings.CutPrefix(line, "%pip "); ok {
+			command, marked = "pip "+pip, true
+		}
+		if !marked {
+			break
+		}
+		for strings.HasSuffix(command, "\\") && n+1 < len(all) {
+			n++
+			command = strings.TrimSuffix(command, "\\") + " " + strings.TrimSpace(all[n])
+		}
+		commands = append(commands, strings.TrimSpace(command))
+	}
+	if len(commands) == 0 {
+		return nil, code
+	}
+	return commands, strings.Repeat("\n", n) + strings.Join(all[n:], "\n")
+}
+
+// tell tells what the commands and the cell print. The first of them has begun.
+func (e *execution) tell(ctx context.Context, commands []string, code string) error {
+	for i, command := range commands {
+		if i > 0 {
+			if err := e.command(ctx, command); err != nil {
+				return err
+			}
+		}
+		if err := e.printed(ctx); err != nil {
+			return err
+		}
+	}
+	if len(commands) > 0 {
+		if strings.TrimSpace(code) == "" {
+			return e.counted()
+		}
+		if err := e.cell(ctx, code); err != nil {
+			return err
+		}
+	}
+	return e.shown(ctx)
+}
+
+// cell begins a cell.
+func (e *execution) cell(ctx context.Context, code string) error {
+	cell := map[string]any{"language": e.language, "code": code, "env": e.env, "wait_seconds": 0}
+	if at, inside := locate(e.cwd); inside && at != "." {
+		cell["cwd"] = at
+	}
+	return e.begin(ctx, e.c.contextURL("/"+url.PathEscape(e.context)+"/cells"), cell)
+}
+
+// command begins a command.
+func (e *execution) command(ctx context.Context, line string) error {
+	return e.begin(ctx, "/v1/spaces/"+url.PathEscape(e.c.sandbox)+"/runs", map[string]any{"protocolVersion": "1.0", "background": true,
+		"operations": []any{operation(line, e.cwd, e.env)}})
+}
+
+func (e *execution) begin(ctx context.Context, path string, body map[string]any) error {
+	var begun struct {
+		Run string `json:"runId"`
+	}
+	err := e.ci.api.ask(context.WithoutCancel(ctx), e.c, http.MethodPost, path, body, &begun)
+	if err == nil {
+		e.run = begun.Run
+	}
+	return err
+}
+
+// printed tells what a command prints, until its end. As in a notebook, one that fails or is refused says so on standard error, and is no
+// error.
+func (e *execution) printed(ctx context.Context) error {
+	var last result
+	for f, err := range e.ci.api.frames(ctx, e.c, e.run) {
+		if err != nil {
+			return err
+		}
+		switch f.kind {
+		case "stdout", "stderr":
+			raw, err := f.output()
+			if err != nil {
+				return err
+			}
+			if err := e.out.text(f.kind, raw, stamp(e.ci.clock.Now())); err != nil {
+				return err
+			}
+		case "event":
+			if err := json.Unmarshal(f.data, &last); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := last.end()
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.Code == "permission_denied" {
+		return e.out.text("stderr", []byte("the command was not run: "+err.Error()+"\n"), stamp(e.ci.clock.Now()))
+	}
+	return err
+}
+
+// counted tells how often the context was used.
+func (e *execution) counted() error {
+	key := e.c.sandbox + " " + e.context
+	n, _ := e.ci.counts.get(key)
+	e.ci.counts.put(key, n+1)
+	return e.out.say(map[string]any{"type": "number_of_executions", "execution_count": n + 1})
+}
+
+// shown tells what a cell prints, shows and fails with.
+func (e *execution) shown(ctx context.Context) error {
+	ci, c, out := e.ci, e.c, e.out
 	var last result
 	var failure bytes.Buffer // possible trace of an error, which the answer reports as the error
-	for f, err := range ci.api.frames(ctx, c, run) {
+	for f, err := range ci.api.frames(ctx, c, e.run) {
 		if err != nil {
 			return err
 		}
@@ -246,7 +377,7 @@ func (ci *codeInterpreter) cell(ctx context.Context, c *caller, run, name, lang 
 	trace := ""
 	printed := failure.String()
 	if last.ExitCode == nil || *last.ExitCode != 0 {
-		printed, trace = traceOf(lang, printed)
+		printed, trace = traceOf(e.language, printed)
 	}
 	if printed != "" {
 		if err := out.text("stderr", []byte(printed), stamp(ci.clock.Now())); err != nil {
@@ -261,10 +392,7 @@ func (ci *codeInterpreter) cell(ctx context.Context, c *caller, run, name, lang 
 			return err
 		}
 	}
-	key := c.sandbox + " " + name
-	n, _ := ci.counts.get(key)
-	ci.counts.put(key, n+1)
-	return out.say(map[string]any{"type": "number_of_executions", "execution_count": n + 1})
+	return e.counted()
 }
 
 // results tells what a cell has shown: one result for each value, with all of its forms.
@@ -302,8 +430,10 @@ func (ci *codeInterpreter) results(ctx context.Context, c *caller, shown []displ
 	return nil
 }
 
-// named is the line of a trace that names the error, as in ValueError: no number.
-var named = regexp.MustCompile(`^(?:Uncaught )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Iteration)?)(?:: ?(.*))?$`)
+// named is the line of a trace that names the error, as in ValueError: no number. The name of its class may follow those of modules,
+// classes and functions, of which E2B tells nothing.
+var named = regexp.MustCompile(`^(?:Uncaught )?(?:[A-Za-z_]\w*(?:\.<locals>)?\.)*` +
+	`([A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning|Iteration)?)(?:: ?(.*))?$`)
 
 // traceOf takes the trace of the error that ended a cell from what the cell printed.
 func traceOf(lang, printed string) (rest, trace string) {

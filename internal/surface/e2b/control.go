@@ -26,8 +26,9 @@ const (
 
 // The keys of metadata by which a caller chooses what E2B has no words for.
 const (
-	choicePolicy  = "agentbox.policy"
-	choiceRuntime = "agentbox.runtime"
+	choicePolicy    = "agentbox.policy"
+	choiceOverrides = "agentbox.policy_overrides" // as JSON
+	choiceRuntime   = "agentbox.runtime"
 )
 
 const (
@@ -190,6 +191,13 @@ func (p *controlPlane) create(w http.ResponseWriter, r *http.Request, c *caller)
 		if value := q.Metadata[choice]; value != "" {
 			body[field] = value
 		}
+	}
+	if value := q.Metadata[choiceOverrides]; value != "" {
+		var sections map[string]any
+		if err := json.Unmarshal([]byte(value), &sections); err != nil || sections == nil {
+			return invalid(`metadata has the key %s, whose value is no JSON object, as in {"ask":{"commands":["chown"]}}`, choiceOverrides)
+		}
+		body["policy_overrides"] = sections
 	}
 	key := r.Header.Get("Idempotency-Key")
 	err := p.api.once(r.Context(), c, key, http.MethodPost, "/v1/spaces", body, &doc)

@@ -33,11 +33,15 @@ type reply struct {
 	body   string
 	asked  []string
 	keys   []string
+	sent   string // the last body
 }
 
 func (a *reply) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.asked = append(a.asked, r.Method+" "+r.URL.Path)
 	a.keys = append(a.keys, r.Header.Get("Authorization"))
+	if raw, err := io.ReadAll(r.Body); err == nil {
+		a.sent = string(raw)
+	}
 	w.WriteHeader(a.status)
 	_, _ = io.WriteString(w, a.body)
 }

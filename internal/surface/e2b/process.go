@@ -254,13 +254,12 @@ func (ps *processes) tell(ctx context.Context, out *stream, r *http.Request, c *
 		}
 	}
 	end, err := last.end()
-	if err != nil && last.Word == space.NoProgramCode { // where a shell looks for a program itself, it says so and ends with 127
+	if e, refused := errors.AsType[*refusal](err); refused && e.Code == "permission_denied" {
 		said := base64.StdEncoding.EncodeToString([]byte(err.Error() + "\n"))
 		if err := out.send(occurs("data", map[string]any{"stderr": said})); err != nil {
 			return err
 		}
-		missing := 127
-		end, err = result{Type: "shell", ExitCode: &missing}.end()
+		end, err = result{Type: "shell", ExitCode: last.notRun()}.end()
 	}
 	if err != nil {
 		return err
@@ -293,6 +292,16 @@ type result struct {
 	Message  string    `json:"message"`
 	Advice   string    `json:"suggestion"`
 	Displays []display `json:"displays"`
+}
+
+// notRun is with which code a shell ends a command that it does not run: 127 where there is no such program, else 126. A command that has
+// started for the package ends like this, because frameworks wait for ever for one that breaks off instead.
+func (r result) notRun() *int {
+	code := 126
+	if r.Word == space.NoProgramCode {
+		code = 127
+	}
+	return &code
 }
 
 // end returns the end event of a command, or the reason why it did not run.

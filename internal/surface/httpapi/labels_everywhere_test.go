@@ -269,8 +269,20 @@ func plant(t *testing.T) *planted {
 		}
 	}
 	work := d.must(t, "POST", "/v1/spaces/"+space+"/runs",
-		`{"protocolVersion":"1.0","title":"plumwork","operations":[{"type":"shell","command":"echo plum''work; touch `+
-			`plumfile.new"},{"type":"readFile","path":"a.txt"}]}`, "runId")
+		`{"protocolVersion":"1.0","title":"plumwork","artifacts":["kept.txt"],"operations":[{"type":"shell","command":"echo plum''work; touch `+
+			`plumfile.new; echo plum''kept > kept.txt"},{"type":"readFile","path":"a.txt"}]}`, "runId")
+	var gathered struct {
+		Artifacts []struct {
+			ID string `json:"artifact_id"`
+		} `json:"artifacts"`
+	}
+	d.succeed(t, "GET", "/v1/artifacts?run_id="+work, "", &gathered)
+	if len(gathered.Artifacts) != 1 {
+		t.Fatalf("the run has left %+v, want one artifact", gathered.Artifacts)
+	}
+	if status, raw := d.ask(t, "", "DELETE", "/v1/spaces/"+space+"/files/kept.txt", ""); status >= 300 { // only the artifact has the text
+		t.Fatalf("%d %s", status, raw)
+	}
 	fork := d.must(t, "POST", "/v1/spaces/"+space+"/fork", `{"name":"plumfork"}`, "id")
 
 	d.must(t, "POST", "/v1/runs", `{"room_id":"`+room+`","title":"plumorder","goal":"plumorder","input":{"x":"plumorder"}}`, "run_id")
@@ -328,7 +340,7 @@ func plant(t *testing.T) *planted {
 	p.listen(t, fork, "8080")
 	p.things = map[string][]string{
 		"room_id": {room}, "thread_id": {thread}, "message_id": {said}, "space_id": {space, fork}, "run_id": {work, got.Run.ID},
-		"step_id": {step}, "tool_call_id": {call}, "artifact_id": {artifact},
+		"step_id": {step}, "tool_call_id": {call}, "artifact_id": {artifact, gathered.Artifacts[0].ID},
 		"approval_id": {asked.ID}, "incident_id": {incident}, "path": {"a.txt"}, "agent_id": {string(d.app.Owner)},
 		"principal_id": {string(d.app.Owner)}, "engine_id": {"svc_none"},
 		"workspace_id": {"ws_dev"}, "port": {"8080"}, "action_type": {"deploy.production"}, "blueprint": {"weather-report"},
@@ -345,15 +357,15 @@ func plant(t *testing.T) *planted {
 	}
 	p.within = map[string][]string{
 		"thread_id 0": {"plumthread", "plumword", "plumgone"}, "message_id 0": {"plumword"}, "space_id 0": {"plumspace", "plumfile", "plumwork",
-			"plumfork"}, "space_id 1": {"plumfork"},
-		"run_id 0": {"plumwork"}, "run_id 1": {"plumorder", "plumstep", "plumcall", "plumpaper"}, "step_id 0": {"plumstep", "plumcall",
+			"plumfork", "plumkept"}, "space_id 1": {"plumfork"},
+		"run_id 0": {"plumwork", "plumkept"}, "run_id 1": {"plumorder", "plumstep", "plumcall", "plumpaper"}, "step_id 0": {"plumstep", "plumcall",
 			"plumpaper"}, "tool_call_id 0": {"plumcall"},
-		"artifact_id 0": {"plumpaper"}, "approval_id 0": {"plumask"}, "incident_id 0": {"plumflood"},
+		"artifact_id 0": {"plumpaper"}, "artifact_id 1": {"plumkept"}, "approval_id 0": {"plumask"}, "incident_id 0": {"plumflood"},
 	}
 	p.passed = map[string][]string{"run_id 0": {"plumfile"}} // which it reads in its space
 	p.within["room_id 0"] = []string{
 		"plumroom", "plumthread", "plumword", "plumgone", "plumspace", "plumfile", "plumwork", "plumfork", "plumorder", "plumstep", "plumcall",
-		"plumpaper", "plumask", "plumflood",
+		"plumpaper", "plumask", "plumflood", "plumkept",
 	}
 	return p
 }

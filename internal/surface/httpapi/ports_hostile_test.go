@@ -169,3 +169,48 @@ func TestAPreviewEndsWithItsToken(t *testing.T) {
 	}
 	p.closedWith(space.PortNotPermitted)
 }
+
+// TestAPreviewEndsWithItsKeyOrSession revokes the key, and ends the session, by which an address was made. Addresses of others hold.
+func TestAPreviewEndsWithItsKeyOrSession(t *testing.T) {
+	p := startPorts(t, "")
+	var key struct {
+		ID     string `json:"key_id"`
+		Bearer string `json:"key"`
+	}
+	p.succeed(t, "POST", "/v1/keys", `{"name":"for a preview"}`, &key)
+	p.succeed(t, "POST", "/v1/auth/passphrase", `{"passphrase":"correct horse battery"}`, &struct{}{})
+	var session struct {
+		Access string `json:"access_token"`
+	}
+	p.succeed(t, "POST", "/v1/auth/login", `{"passphrase":"correct horse battery","principal_id":"`+string(p.app.Owner)+`"}`, &session)
+	p.keys["key"], p.keys["session"] = key.Bearer, session.Access
+	made := map[string]preview{}
+	for _, by := range []string{"", "key", "session"} {
+		status, raw := p.ask(t, by, "POST", "/v1/spaces/"+p.space+"/ports/8080/preview", `{}`)
+		var v preview
+		if err := json.Unmarshal(raw, &v); err != nil || status != http.StatusOK {
+			t.Fatalf("%q: %d %s", by, status, raw)
+		}
+		made[by] = v
+	}
+	want := func(by string, status int) {
+		t.Helper()
+		if resp, text := p.send("GET", made[by].Host, "/echo", "", "X-Preview-Token", made[by].Token); resp.StatusCode != status {
+			t.Errorf("the address of %q: %d %s, want %d", by, resp.StatusCode, text, status)
+		}
+	}
+	for by := range made {
+		want(by, http.StatusOK)
+	}
+	if status, raw := p.ask(t, "", "DELETE", "/v1/keys/"+key.ID, ""); status != http.StatusNoContent && status != http.StatusOK {
+		t.Fatalf("%d %s", status, raw)
+	}
+	want("key", http.StatusForbidden)
+	want("session", http.StatusOK)
+	if status, raw := p.ask(t, "session", "POST", "/v1/auth/logout", ""); status != http.StatusOK {
+		t.Fatalf("%d %s", status, raw)
+	}
+	want("session", http.StatusForbidden)
+	want("", http.StatusOK)
+	p.closedWith(space.PortNotPermitted)
+}

@@ -184,7 +184,8 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		"rewind-space":     {path: written + "/rewind", body: `{"to":"` + wrote.Run + `"}`, other: `{"to":"00000000"}`, status: 200},
 		"fork-space":       {path: written + "/fork", body: `{"name":"fork"}`, other: `{"name":"other fork"}`, status: 201},
 		"create-run": {
-			path: space() + "/runs", body: `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo once >> log; cat log"}]}`,
+			path: space() + "/runs", body: `{"protocolVersion":"1.0","artifacts":["log"],"operations":[` +
+				`{"type":"shell","command":"echo once >> log; cat log"}]}`,
 			other: `{"protocolVersion":"1.0","operations":[{"type":"message","content":"other"}]}`, status: 201,
 		},
 		"run-cell": {

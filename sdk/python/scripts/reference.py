@@ -16,6 +16,7 @@ MODULES: list[tuple[str, str]] = [
     ("", "config.py"),
     ("", "_sync/client.py"),
     ("", "_sync/process.py"),
+    ("", "_sync/agents.py"),
     ("", "results.py"),
     ("", "errors.py"),
     ("agentbox.tools", "tools.py"),

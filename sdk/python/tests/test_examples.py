@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from vendor import ADDING, Vendor
 
 from agentbox import Agentbox
 
@@ -49,7 +50,10 @@ def test_example(name: str, client: Agentbox, home: Path, monkeypatch: pytest.Mo
         if "approvals.watch" in EXAMPLES[name]:  # somebody has to ask
             waiting = threading.Thread(target=lambda: space.exec("rm -r build", on_approval=lambda _: "wait"))
             waiting.start()
-        exec(compile(EXAMPLES[name], name, "exec"), given)
+        with Vendor(ADDING, "the sum is 5050") as model:
+            monkeypatch.setenv("MODEL_URL", model.url)
+            exec(compile(EXAMPLES[name], name, "exec"), given)
+            assert bool(model.asked) == ("MODEL_URL" in EXAMPLES[name])
         if waiting:
             waiting.join(30)
             assert not waiting.is_alive(), "the question was not answered"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -202,46 +200,6 @@ def test_events_and_rooms(client: Agentbox) -> None:
     thread = client.rooms.create_thread(room["room_id"], "release")
     client.rooms.post(thread["thread_id"], "**ready**")
     assert next(client.rooms.messages(thread["thread_id"]))["content_md"] == "**ready**"
-
-
-class Vendor(BaseHTTPRequestHandler):
-    """A server that speaks the wire of chat completions: it asks for one file, then reports."""
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        done = any(m["role"] == "tool" for m in asked["messages"])
-        call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "createFile", "arguments": json.dumps({"path": "a.txt", "content": "done"})}}
-        delta = {"role": "assistant", "content": "It is done."} if done else {"role": "assistant", "tool_calls": [call]}
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        for choices in ([{"index": 0, "delta": delta, "finish_reason": None}], [{"index": 0, "delta": {}, "finish_reason": "stop" if done else "tool_calls"}]):
-            chunk = {"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": choices, "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
-            self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-        self.wfile.write(b"data: [DONE]\n\n")
-
-
-def test_agents(client: Agentbox) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Vendor)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        model = {"dialect": "generic", "base_url": f"http://127.0.0.1:{server.server_port}/v1", "model": "m", "allow_private": True}
-        client.request("PUT", "/v1/models/served", body=model)
-        text = "api_version: 1\nname: writer\nadapter: {kind: internal}\nmodels: {default: served}\n"
-        locked = client.request("POST", "/v1/blueprints/lock", body={"text": text})["text"]
-        client.request("PUT", "/v1/blueprints/writer", body={"text": locked})
-        with client.spaces.create() as space:
-            run = client.agents.run("writer", "Write a file.", space_id=space.id)
-            assert run["status"] == "succeeded" and run["reported"]["output"]["report"] == "It is done.", run
-            assert space.files.read_text("a.txt") == "done"
-        with pytest.raises(NotFoundError):
-            client.agents.start("nobody", "x")
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_errors(client: Agentbox) -> None:

@@ -1,9 +1,11 @@
+import { Agents } from './agents.js'
+import { Blueprints, Models } from './blueprints.js'
 import { discover, home } from './discover.js'
 import { AgentboxError } from './errors.js'
 import { Transport, type CallOptions, type Request } from './http.js'
 import { start, type Started } from './program.js'
 import type {
-  AgentTask, AnswerRequest, ApprovalList, EventList, EventShown, MessageList, MessageRequest, PolicyApproval, PolicyBundle, Room, RoomList, RoomMessage, RoomRequest, RoomThread, Run as RunDocument, RunShown, ShownRoom,
+  AnswerRequest, ApprovalList, EventList, EventShown, MessageList, MessageRequest, PolicyApproval, PolicyBundle, Room, RoomList, RoomMessage, RoomRequest, RoomThread, ShownRoom,
   Space as SpaceDocument, SpaceBounds, SpaceList, ThreadList,
 } from './schema.js'
 import { Space, clean } from './space.js'
@@ -32,6 +34,8 @@ export class Agentbox implements AsyncDisposable {
   readonly approvals: Approvals
   readonly events: Events
   readonly rooms: Rooms
+  readonly blueprints: Blueprints
+  readonly models: Models
   readonly agents: Agents
   readonly http: Transport
 
@@ -48,7 +52,9 @@ export class Agentbox implements AsyncDisposable {
     this.approvals = new Approvals(this.http, (o) => this.events.subscribe(o))
     this.events = new Events(this.http)
     this.rooms = new Rooms(this.http)
-    this.agents = new Agents(this.http, this.events)
+    this.blueprints = new Blueprints(this.http)
+    this.models = new Models(this.http)
+    this.agents = new Agents(this.http)
   }
 
   /** Where the daemon was found, or that it was started. */
@@ -283,42 +289,6 @@ function query(f: Omit<SubscribeOptions, 'after' | 'signal'>): Record<string, st
     room_id: f.roomId,
     thread_id: f.threadId,
     correlation_id: f.correlationId,
-  }
-}
-
-/** What an agent did with a task. */
-export interface AgentReport {
-  /** What the agent answered; undefined when the run did not succeed. */
-  report: string | undefined
-  run: RunShown
-}
-
-/** The agents that the blueprints of the workspace define. */
-export class Agents {
-  constructor(
-    private readonly http: Transport,
-    private readonly events: Events,
-  ) {}
-
-  /** Gives an agent a task, and returns its run at once. The daemon executes it. */
-  start(blueprint: string, task: string | AgentTask, options: CallOptions = {}): Promise<RunDocument> {
-    const json = typeof task === 'string' ? { task } : task
-    return this.http.json({ ...options, method: 'POST', path: `/v1/blueprints/${encodeURIComponent(blueprint)}/runs`, json })
-  }
-
-  /** Gives an agent a task, and waits until its run has ended. The run goes on when the signal ends the waiting. */
-  async run(blueprint: string, task: string | AgentTask, options: CallOptions = {}): Promise<AgentReport> {
-    return this.wait((await this.start(blueprint, task, options)).run_id, options)
-  }
-
-  /** Waits until the run of an agent has ended. */
-  async wait(run: string, options: CallOptions = {}): Promise<AgentReport> {
-    const eventTypes = ['run.completed', 'run.failed', 'run.cancelled']
-    for await (const _ of this.events.subscribe({ signal: options.signal, fromSeq: 1, runId: run, eventTypes })) break
-    options.signal?.throwIfAborted()
-    const shown = await this.http.json<RunShown>({ ...options, path: `/v1/runs/${encodeURIComponent(run)}` })
-    const output = shown.reported?.output as { report?: string } | undefined
-    return { report: shown.status === 'succeeded' ? output?.report : undefined, run: shown }
   }
 }
 

@@ -19,6 +19,8 @@ export interface Request extends CallOptions {
   json?: unknown
   body?: BodyInit
   headers?: Record<string, string>
+  /** The daemon takes no idempotency key for it, so it is sent once. */
+  once?: boolean
 }
 
 export interface TransportOptions {
@@ -62,7 +64,7 @@ export class Transport {
       headers['Content-Type'] = 'application/json'
       body = JSON.stringify(request.json)
     }
-    if (method !== 'GET') headers['Idempotency-Key'] = request.idempotencyKey ?? crypto.randomUUID()
+    if (method !== 'GET' && !request.once) headers['Idempotency-Key'] = request.idempotencyKey ?? crypto.randomUUID()
     const timeoutMs = request.timeoutMs ?? this.#options.timeoutMs
     const late = AbortSignal.timeout(timeoutMs)
     const signal = request.signal ? AbortSignal.any([request.signal, late]) : late
@@ -74,7 +76,7 @@ export class Transport {
         if (late.aborted) {
           throw new TimeoutError(`${method} ${request.path} was not answered within ${timeoutMs} ms`, { code: 'timeout', cause: err })
         }
-        if (failed >= this.#options.retries || !passing(err)) throw err
+        if (request.once || failed >= this.#options.retries || !passing(err)) throw err
         await pause(backoff(failed, err), signal).catch(() => undefined) // the next try says why it was aborted
       }
     }

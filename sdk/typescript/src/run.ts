@@ -102,15 +102,8 @@ export class Run {
   }
 
   /** Lists what the run has left: the files that `artifacts` named when it was started, and what its code has shown. They outlive the space. */
-  async artifacts(options: CallOptions = {}): Promise<Artifact[]> {
-    const found: Artifact[] = []
-    let cursor: string | undefined
-    do {
-      const page = await this.http.json<ArtifactList>({ ...options, path: '/v1/artifacts', query: { run_id: this.id, limit: 100, cursor } })
-      found.push(...page.artifacts.map((a) => new Artifact(this.http, a)))
-      cursor = page.next_cursor
-    } while (cursor)
-    return found.reverse()
+  artifacts(options: CallOptions = {}): Promise<Artifact[]> {
+    return kept(this.http, this.id, options)
   }
 
   /** Asks how the run stands. */
@@ -162,25 +155,8 @@ export class Run {
   }
 
   /** ask puts a question to the caller's onApproval, or ends waiting. */
-  async ask(id: string, reason: string, options: WaitOptions): Promise<void> {
-    const approval = await this.http.json<PolicyApproval>({ path: `/v1/approvals/${encodeURIComponent(id)}` })
-    if (approval.status !== 'pending' && approval.status !== 'held') return // somebody was faster
-    if (!options.onApproval) {
-      throw new ApprovalRequiredError(reason, {
-        code: 'approval_required',
-        status: 409,
-        approvalId: id,
-        runId: this.id,
-        suggestion: `answer with client.approvals.approve(${JSON.stringify(id)}), or give onApproval`,
-      })
-    }
-    const answer = await options.onApproval(approval)
-    if (answer === 'wait') return
-    await this.http.json({
-      method: 'POST',
-      path: `/v1/approvals/${encodeURIComponent(id)}/decide`,
-      json: { decision: answer, action_sha256: approval.action_sha256 },
-    })
+  ask(id: string, reason: string, options: WaitOptions): Promise<void> {
+    return question(this.http, this.id, id, reason, options)
   }
 
   /** Yields the frames of the run from its beginning until it has ended; resumes after a lost connection without gap or repeat. */
@@ -233,6 +209,40 @@ export class Run {
   private get path(): string {
     return `/v1/spaces/${encodeURIComponent(this.spaceId)}/runs/${encodeURIComponent(this.id)}`
   }
+}
+
+/** question puts a question of a run to the caller's onApproval, or ends waiting where there is none. */
+export async function question(http: Transport, run: string, id: string, reason: string, options: Pick<WaitOptions, 'onApproval'>): Promise<void> {
+  const approval = await http.json<PolicyApproval>({ path: `/v1/approvals/${encodeURIComponent(id)}` })
+  if (approval.status !== 'pending' && approval.status !== 'held') return // somebody was faster
+  if (!options.onApproval) {
+    throw new ApprovalRequiredError(reason, {
+      code: 'approval_required',
+      status: 409,
+      approvalId: id,
+      runId: run,
+      suggestion: `answer with client.approvals.approve(${JSON.stringify(id)}), or give onApproval`,
+    })
+  }
+  const answer = await options.onApproval(approval)
+  if (answer === 'wait') return
+  await http.json({
+    method: 'POST',
+    path: `/v1/approvals/${encodeURIComponent(id)}/decide`,
+    json: { decision: answer, action_sha256: approval.action_sha256 },
+  })
+}
+
+/** kept lists the artifacts of a run, in the order in which they were made. */
+export async function kept(http: Transport, run: string, options: CallOptions = {}): Promise<Artifact[]> {
+  const found: Artifact[] = []
+  let cursor: string | undefined
+  do {
+    const page = await http.json<ArtifactList>({ ...options, path: '/v1/artifacts', query: { run_id: run, limit: 100, cursor } })
+    found.push(...page.artifacts.map((a) => new Artifact(http, a)))
+    cursor = page.next_cursor
+  } while (cursor)
+  return found.reverse()
 }
 
 /** output is what a command printed, as text. */

@@ -7,12 +7,16 @@ import { after, before, test } from 'node:test'
 import { Daemon } from '../src/testing.js'
 import { examples } from './examples/index.js'
 import type { Given } from './given.js'
+import { ADDING, vendor, type Vendor } from './vendor.js'
 
 let daemon: Daemon
 let folder: string
+let model: Vendor
 before(async () => {
   daemon = await Daemon.start()
   process.env['AGENTBOX_HOME'] = daemon.home
+  model = await vendor(ADDING, 'the sum is 5050')
+  process.env['MODEL_URL'] = model.url
   folder = await mkdtemp(join(tmpdir(), 'sdk-examples-'))
   await mkdir(join(folder, 'project'))
   await writeFile(join(folder, 'project/a.txt'), 'a')
@@ -20,6 +24,7 @@ before(async () => {
 })
 after(async () => {
   await daemon?.stop()
+  await model?.[Symbol.asyncDispose]()
   await rm(folder, { recursive: true, force: true })
 })
 
@@ -35,3 +40,5 @@ for (const name of examples) {
     await example({ client, space, run, bytes: new Uint8Array([1, 2]), confirm: () => Promise.resolve(true) })
   })
 }
+
+test('the example of agents has asked its model', () => assert.ok(model.asked.some((a) => a.model === 'qwen3')))

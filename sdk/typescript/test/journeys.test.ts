@@ -1,7 +1,5 @@
 // The journeys of a developer, each against a real daemon.
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { mkdtemp, readFile, rm, writeFile, mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -181,40 +179,6 @@ test('rooms: a thread and its messages', async () => {
   await client.rooms.post(thread.thread_id, '**ready**')
   const { messages } = await client.rooms.messages(thread.thread_id)
   assert.equal(messages[0].content_md, '**ready**')
-})
-
-test('agents: a task from its start to the report', async () => {
-  // A server that speaks the wire of chat completions: it asks for one file, then reports.
-  const server = createServer(async (request, response) => {
-    let body = ''
-    for await (const chunk of request) body += chunk
-    const done = (JSON.parse(body) as { messages: { role: string }[] }).messages.some((m) => m.role === 'tool')
-    const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'createFile', arguments: '{"path":"a.txt","content":"done"}' } }
-    const delta = done ? { role: 'assistant', content: 'It is done.' } : { role: 'assistant', tool_calls: [call] }
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    for (const choice of [{ index: 0, delta, finish_reason: null }, { index: 0, delta: {}, finish_reason: done ? 'stop' : 'tool_calls' }]) {
-      const chunk = { id: 'c', object: 'chat.completion.chunk', model: 'm', choices: [choice], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
-      response.write(`data: ${JSON.stringify(chunk)}\n\n`)
-    }
-    response.end('data: [DONE]\n\n')
-  })
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  try {
-    const { port } = server.address() as AddressInfo
-    const put = (path: string, json: unknown) => client.request({ method: 'PUT', path, json })
-    await put('/v1/models/served', { dialect: 'generic', base_url: `http://127.0.0.1:${port}/v1`, model: 'm', allow_private: true })
-    const text = 'api_version: 1\nname: writer\nadapter: {kind: internal}\nmodels: {default: served}\n'
-    const locked = await client.request<{ text: string }>({ method: 'POST', path: '/v1/blueprints/lock', json: { text } })
-    await put('/v1/blueprints/writer', { text: locked.text })
-    await using space = await client.spaces.create()
-    const { report, run } = await client.agents.run('writer', { task: 'Write a file.', space_id: space.id })
-    assert.equal(report, 'It is done.', JSON.stringify(run))
-    assert.equal(await space.files.readText('a.txt'), 'done')
-    await assert.rejects(client.agents.start('nobody', 'x'), NotFoundError)
-  } finally {
-    server.close()
-    server.closeAllConnections()
-  }
 })
 
 test('errors: typed, with a code and what to do', async () => {

@@ -106,7 +106,8 @@ func (s *Ports) preview(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	a := ports.Address{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Port: port, Key: c.ServiceKey()}
+	a := ports.Address{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Port: port, Key: c.ServiceKey(),
+		By: ports.Credential{Key: c.Caller.Key, Session: c.Caller.Session}}
 	if in.Body != nil {
 		a.TTL, a.External = time.Duration(in.Body.TTL)*time.Second, in.Body.External
 	}

@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._async.agents import AsyncAgentRun as AsyncAgentRun
     from ._async.client import AsyncAgentbox as AsyncAgentbox
     from ._async.client import AsyncArtifact as AsyncArtifact
     from ._async.client import AsyncRun as AsyncRun
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ._async.process import AsyncProcess as AsyncProcess
     from ._async.sandbox import AsyncSandbox as AsyncSandbox
     from ._async.sandbox import AsyncSandboxResult as AsyncSandboxResult
+    from ._sync.agents import AgentRun as AgentRun
     from ._sync.client import Agentbox as Agentbox
     from ._sync.client import Artifact as Artifact
     from ._sync.client import Run as Run
@@ -49,9 +51,11 @@ __version__ = "0.1.0"
 
 # Names are read when they are first used, so that importing the package costs next to nothing.
 _WHERE = {
+    "_async.agents": ("AsyncAgentRun",),
     "_async.client": ("AsyncAgentbox", "AsyncArtifact", "AsyncRun", "AsyncSpace"),
     "_async.process": ("AsyncProcess",),
     "_async.sandbox": ("AsyncSandbox", "AsyncSandboxResult"),
+    "_sync.agents": ("AgentRun",),
     "_sync.client": ("Agentbox", "Artifact", "Run", "Space"),
     "_sync.process": ("Process",),
     "_sync.sandbox": ("Sandbox", "SandboxResult"),

@@ -90,11 +90,13 @@ class AsyncTransport:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         idempotency_key: str | None = None,
+        once: bool = False,
     ) -> httpx.Response:
+        """Sends a request. The daemon takes no idempotency key for one that is sent ``once``, so it is not repeated."""
         import httpx
 
         send = dict(headers or {})
-        if method != "GET":
+        if method != "GET" and not once:
             send["Idempotency-Key"] = idempotency_key or str(uuid.uuid4())
         if body is not None:
             content, send["Content-Type"] = json.dumps(body).encode(), "application/json"
@@ -120,7 +122,7 @@ class AsyncTransport:
                 failure.__cause__ = err
             except AgentboxError as err:
                 failure = err
-            if failed >= self.retries or not passing(failure):
+            if once or failed >= self.retries or not passing(failure):
                 raise failure
             await pause(min(backoff(failed, failure), max(left, 0)))
             failed += 1
@@ -214,7 +216,11 @@ class AsyncAgentbox:
         self.approvals = AsyncApprovals(self.transport)
         self.events = AsyncEvents(self.transport)
         self.rooms = AsyncRooms(self.transport)
-        self.agents = AsyncAgents(self.transport, self.events)
+        from .agents import AsyncAgents, AsyncBlueprints, AsyncModels  # which import this module
+
+        self.blueprints = AsyncBlueprints(self.transport)
+        self.models = AsyncModels(self.transport)
+        self.agents = AsyncAgents(self.transport)
 
     async def request(self, method: str, path: str, **kwargs: Any) -> Any:
         """Sends any request of the API and reads the JSON of its answer: for what has no method here."""
@@ -929,27 +935,6 @@ class AsyncEvents:
         query = {**query, "from_seq": from_seq, "event_types": ",".join(event_types) if event_types else None}
         async for m in self._t.follow("/v1/events/stream", query=query, last_id=None if after is None else str(after)):
             yield json.loads(m.data)
-
-
-class AsyncAgents:
-    """The agents that the blueprints of the workspace define."""
-
-    def __init__(self, transport: AsyncTransport, events: AsyncEvents) -> None:
-        self._t, self._events = transport, events
-
-    async def start(self, blueprint: str, task: str, **fields: Any) -> Json:
-        """Gives an agent a task, and returns its run at once. The daemon executes it. Fields are those of the request, such as ``space_id``."""
-        return cast(Json, await self._t.json("POST", f"/v1/blueprints/{part(blueprint)}/runs", body={"task": task, **fields}))
-
-    async def run(self, blueprint: str, task: str, **fields: Any) -> Json:
-        """Gives an agent a task, and waits until its run has ended. ``run["reported"]["output"]["report"]`` is what the agent answered."""
-        return await self.wait((await self.start(blueprint, task, **fields))["run_id"])
-
-    async def wait(self, run: str) -> Json:
-        """Waits until the run of an agent has ended, and returns it."""
-        async for _ in self._events.subscribe(1, run_id=run, event_types=["run.completed", "run.failed", "run.cancelled"]):
-            break
-        return cast(Json, await self._t.json("GET", f"/v1/runs/{part(run)}"))
 
 
 class AsyncRooms:

@@ -91,11 +91,13 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         idempotency_key: str | None = None,
+        once: bool = False,
     ) -> httpx.Response:
+        """Sends a request. The daemon takes no idempotency key for one that is sent ``once``, so it is not repeated."""
         import httpx
 
         send = dict(headers or {})
-        if method != "GET":
+        if method != "GET" and not once:
             send["Idempotency-Key"] = idempotency_key or str(uuid.uuid4())
         if body is not None:
             content, send["Content-Type"] = json.dumps(body).encode(), "application/json"
@@ -121,7 +123,7 @@ class Transport:
                 failure.__cause__ = err
             except AgentboxError as err:
                 failure = err
-            if failed >= self.retries or not passing(failure):
+            if once or failed >= self.retries or not passing(failure):
                 raise failure
             pause(min(backoff(failed, failure), max(left, 0)))
             failed += 1
@@ -215,7 +217,11 @@ class Agentbox:
         self.approvals = Approvals(self.transport)
         self.events = Events(self.transport)
         self.rooms = Rooms(self.transport)
-        self.agents = Agents(self.transport, self.events)
+        from .agents import Agents, Blueprints, Models  # which import this module
+
+        self.blueprints = Blueprints(self.transport)
+        self.models = Models(self.transport)
+        self.agents = Agents(self.transport)
 
     def request(self, method: str, path: str, **kwargs: Any) -> Any:
         """Sends any request of the API and reads the JSON of its answer: for what has no method here."""
@@ -928,27 +934,6 @@ class Events:
         query = {**query, "from_seq": from_seq, "event_types": ",".join(event_types) if event_types else None}
         for m in self._t.follow("/v1/events/stream", query=query, last_id=None if after is None else str(after)):
             yield json.loads(m.data)
-
-
-class Agents:
-    """The agents that the blueprints of the workspace define."""
-
-    def __init__(self, transport: Transport, events: Events) -> None:
-        self._t, self._events = transport, events
-
-    def start(self, blueprint: str, task: str, **fields: Any) -> Json:
-        """Gives an agent a task, and returns its run at once. The daemon executes it. Fields are those of the request, such as ``space_id``."""
-        return cast(Json, self._t.json("POST", f"/v1/blueprints/{part(blueprint)}/runs", body={"task": task, **fields}))
-
-    def run(self, blueprint: str, task: str, **fields: Any) -> Json:
-        """Gives an agent a task, and waits until its run has ended. ``run["reported"]["output"]["report"]`` is what the agent answered."""
-        return self.wait((self.start(blueprint, task, **fields))["run_id"])
-
-    def wait(self, run: str) -> Json:
-        """Waits until the run of an agent has ended, and returns it."""
-        for _ in self._events.subscribe(1, run_id=run, event_types=["run.completed", "run.failed", "run.cancelled"]):
-            break
-        return cast(Json, self._t.json("GET", f"/v1/runs/{part(run)}"))
 
 
 class Rooms:
