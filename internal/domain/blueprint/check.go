@@ -107,6 +107,8 @@ func (b Blueprint) together() []Problem {
 	wrong(!custom && len(b.Adapter.Command) > 0, "adapter.command", "is for the program custom")
 	wrong(!custom && b.Adapter.Wire != "", "adapter.wire", "is for the program custom")
 	wrong(!cli && b.Adapter.Program != "", "adapter.program", "is for the adapter external_cli")
+	wrong(!cli && b.Adapter.Permissions != "", "adapter.permissions", "is for the adapter external_cli")
+	wrong(b.Adapter.Permissions != PermissionsAsk && len(b.Adapter.AllowTools) > 0, "adapter.allow_tools", "is for permissions: ask")
 	wrong(cli && (b.Space.Tier == "nano"), "space.tier", "must be heavy, auto or an OS tier: a nano space runs no programs of others")
 	for i, name := range b.Tools.Deny {
 		wrong(slices.Contains(b.Tools.Allow, name), "tools.deny["+strconv.Itoa(i)+"]", "is allowed and denied; leave it in one of them")
