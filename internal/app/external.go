@@ -130,8 +130,7 @@ const (
 )
 
 // Open implements external.Records.
-func (d *externalDesk) Open(ctx context.Context, w errand.Work, in id.Space, models []string,
-	answer external.Answer) (int, func(), error) {
+func (d *externalDesk) Open(ctx context.Context, w errand.Work, in id.Space, o external.Offer) (int, func(), error) {
 	doc, err := d.a.Spaces.Catalog.Space(ctx, w.Workspace, in)
 	if err != nil {
 		return 0, nil, err
@@ -152,11 +151,18 @@ func (d *externalDesk) Open(ctx context.Context, w errand.Work, in id.Space, mod
 		return 0, nil, err
 	}
 	ask := func(ctx context.Context, q wires.Question, emit func(model.Delta) error) (model.Reply, error) {
-		return answer(ctx, external.Question(q), emit)
+		return o.Answer(ctx, external.Question(q), emit)
+	}
+	wire := wires.New(ask, o.Models)
+	if o.Permit != nil {
+		wire.Offer(func(ctx context.Context, p wires.Permission) (wires.Verdict, error) {
+			d, err := o.Permit(ctx, external.Use(p))
+			return wires.Verdict(d), err
+		})
 	}
 	serving, stop := context.WithCancel(ctx)
 	server := &http.Server{
-		Handler: wires.New(ask, models), BaseContext: func(net.Listener) context.Context { return serving }, ErrorLog: quiet(),
+		Handler: wire, BaseContext: func(net.Listener) context.Context { return serving }, ErrorLog: quiet(),
 		ReadHeaderTimeout: inletHead, ReadTimeout: inletRead, IdleTimeout: inletIdle, MaxHeaderBytes: headBytes,
 	}
 	listener := newInward(serving, inlet)

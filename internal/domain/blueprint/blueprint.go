@@ -21,6 +21,12 @@ const (
 	Remote      = "remote"       // an engine of somebody else, which claims the run over the API
 )
 
+// The ways to treat the questions of a program about its tools.
+const (
+	PermissionsOff = "off" // the default
+	PermissionsAsk = "ask"
+)
+
 // DefaultTask is the task class whose model serves every class that the blueprint does not name.
 const DefaultTask = "default"
 
@@ -50,6 +56,8 @@ type Adapter struct {
 	Command      []string `json:"command,omitempty" doc:"For external_cli with program custom: the command; {task}, {model} and {base_url} are replaced in each word" max:"64" each:"4096" repeats:"yes"`
 	Wire         string   `json:"wire,omitempty" doc:"For external_cli with program custom: the vendor's wire that it speaks to a model" enum:"chat,responses,messages"`
 	EnvInjection string   `json:"env_injection,omitempty" doc:"For external_cli: how it gets its task" enum:"argument,stdin,env,file"`
+	Permissions  string   `json:"permissions,omitempty" doc:"For external_cli: off lets the program use its tools without a question, ask takes each question about a tool to the gate" enum:"off,ask"`
+	AllowTools   []string `json:"allow_tools,omitempty" doc:"For external_cli with permissions ask: tools, as the program names them, that need no person in a space that is made for the agent" pattern:"^[A-Za-z0-9_.:/-]{1,100}$" like:"a name of letters, digits and _.:/- of at most 100 characters" max:"100" each:"100"`
 }
 
 // Tools say which tools the agent is offered. Policy still decides each call.

@@ -107,6 +107,8 @@ func (b Blueprint) together() []Problem {
 	wrong(!custom && len(b.Adapter.Command) > 0, "adapter.command", "is for the program custom")
 	wrong(!custom && b.Adapter.Wire != "", "adapter.wire", "is for the program custom")
 	wrong(!cli && b.Adapter.Program != "", "adapter.program", "is for the adapter external_cli")
+	wrong(!cli && b.Adapter.Permissions != "", "adapter.permissions", "is for the adapter external_cli")
+	wrong(b.Adapter.Permissions != PermissionsAsk && len(b.Adapter.AllowTools) > 0, "adapter.allow_tools", "is for permissions: ask")
 	wrong(cli && (b.Space.Tier == "nano"), "space.tier", "must be heavy, auto or an OS tier: a nano space runs no programs of others")
 	wrong(kind != Internal && kind != "" && len(b.Tools.MCP) > 0, "tools.mcp",
 		"is for the adapter internal: other engines reach servers themselves")

@@ -46,8 +46,23 @@ func (r Reference) String() string {
 func (b Blueprint) Adjustment() policy.Adjustment {
 	return policy.Adjustment{
 		ReadOnly: b.Space.Files.Access == "read", Deny: b.Space.Files.Deny, Withhold: b.Space.Files.Withhold, Domains: b.Space.Network.Allow,
-		CommandMS: int64(b.Limits.ToolSeconds) * 1000,
+		CommandMS: int64(b.Limits.ToolSeconds) * 1000, Tools: b.Adapter.allowed(),
 	}
+}
+
+// Asks reports whether the questions of the program about its tools go to the gate.
+func (a Adapter) Asks() bool { return a.Permissions == PermissionsAsk }
+
+// Tool returns the name of a tool of the program, as policy and the log know it.
+func (a Adapter) Tool(name string) string { return a.Program + "." + name }
+
+// allowed returns the tools of the program that need no person.
+func (a Adapter) allowed() []string {
+	var names []string
+	for _, name := range a.AllowTools {
+		names = append(names, a.Tool(name))
+	}
+	return names
 }
 
 // References returns everything that the blueprint refers to, in a fixed order, each once.

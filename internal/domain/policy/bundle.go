@@ -93,5 +93,6 @@ type Adjustment struct {
 	Deny      []string // patterns of paths
 	Withhold  []string // patterns of paths
 	Domains   []string
-	CommandMS int64 // the time of a command, where it is shorter than the preset's; 0 for the preset's
+	Tools     []string // tools that need no question
+	CommandMS int64    // the time of a command, where it is shorter than the preset's; 0 for the preset's
 }

@@ -211,6 +211,8 @@ const (
 	BlueprintRegister = "blueprint.register" // register a blueprint, or a new version of it
 	BlueprintRemove   = "blueprint.remove"
 
+	AgentTool = "agent.tool" // let a coding agent of others use one of its own tools, about which it asks
+
 	ModelCall      = "model.call"      // send a request to an endpoint of a model
 	ModelConfigure = "model.configure" // change the catalogue of models, the routes and the budgets
 	ModelKey       = "model.key"       // set a key for endpoints of models, or remove it
@@ -401,6 +403,12 @@ var table = []Kind{
 		Role: "member", Agents: true, Services: true, Rules: RulesRole,
 		Impact: "Sends the conversation to the model's endpoint, which may cost money. Sent text cannot be taken back.",
 	},
+	{
+		Type: AgentTool, Title: "let a coding agent use a tool", SideEffect: Process, Zone: event.Supervised, Cost: LowCost,
+		Role: "member", Agents: true, Services: true, Rules: RulesRole,
+		Impact: "The program in the space uses its tool with this input. What it can reach is bounded by the space. " +
+			"The approval binds the program only as far as it keeps to its own question.",
+	},
 	record(ToolReport, "report a tool call", "member", "agents", "services"),
 	record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
@@ -481,7 +489,9 @@ func Givable() []string {
 
 // Askable reports whether a policy can ask about an action by its type: it is done outside, or its request is sent again until a person
 // has answered.
-func Askable(name string) bool { return Outside(name) || name == PortExpose || name == ModelCall }
+func Askable(name string) bool {
+	return Outside(name) || name == PortExpose || name == ModelCall || name == AgentTool
+}
 
 // Ruled returns the actions that a class of rules permits, in the order of the table.
 func Ruled(class Rules) []string {

@@ -53,7 +53,8 @@ func TestEveryActionTypeHasACompleteRow(t *testing.T) {
 		fetches := k.Type == policy.HTTPFetch || k.Type == policy.HTTPPrivate || k.Type == policy.MCPConnect ||
 			k.Type == policy.MCPConnectPrivate || k.Type == policy.MCPCall
 		model := k.SideEffect == policy.Network && !k.Outside && !fetches // done here, to an endpoint of the catalogue
-		role := k.SideEffect == policy.Record || k.Outside || model
+		asking := k.Type == policy.AgentTool                              // a program in a space does it, and asks before
+		role := k.SideEffect == policy.Record || k.Outside || model || asking
 		if role != (k.Role != "") {
 			t.Errorf("%s: the least role of a person is %q", k.Type, k.Role)
 		}
@@ -70,6 +71,9 @@ func TestEveryActionTypeHasACompleteRow(t *testing.T) {
 		}
 		if k.Type == policy.MCPCall {
 			want = []policy.Rules{policy.RulesOwn}
+		}
+		if asking {
+			want = []policy.Rules{policy.RulesRole}
 		}
 		if k.Outside {
 			want = []policy.Rules{policy.RulesRole, policy.RulesHosts}

@@ -37,6 +37,7 @@ const (
 	CoverHost      CoverKind = "host"      // one method to one host, with any path
 	CoverRecipient CoverKind = "recipient" // one recipient of one action type
 	CoverSkill     CoverKind = "skill"     // one tool, pinned by hash
+	CoverInput     CoverKind = "input"     // one tool of a coding agent with exactly one input
 	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, with any names of files
 )
 
@@ -79,12 +80,16 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 		return Cover{}, ErrInvalidScope
 	case !known, a.Type == ShellExec && (len(words) == 0 || len(a.Argv) == 0):
 		return Cover{}, ErrStandingImpossible
+	case a.Type == AgentTool && a.Command != "" && len(words) == 0:
+		return Cover{}, ErrStandingImpossible // its command runs something else
 	case kind.Declared > 0 && (kind.SideEffect == Process || a.Target == ""):
 		return Cover{}, ErrStandingImpossible // it could become anything, or it names no recipient
 	case scope == ScopeTemplate:
 		return templateOf(a, words)
 	case a.Type == ShellExec:
 		c.Kind = CoverCommand
+	case a.Type == AgentTool: // its input decides what it does, so it stays the same to the byte
+		c.Kind = CoverInput
 	case a.Tool != "" && !a.ToolHash.IsZero():
 		c.Kind = CoverSkill
 	case kind.SideEffect == Network && a.Target != "" && a.Method != "":
@@ -101,7 +106,7 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 		return Cover{}, ErrScopeMissing
 	}
 	covered := a.within(scope)
-	if c.Kind != CoverCommand {
+	if c.Kind != CoverCommand && c.Kind != CoverInput {
 		// The sent content may differ from call to call; the destination, the method and the tool may not.
 		covered.Content, covered.Size, covered.Stdin = event.Digest{}, 0, event.Digest{}
 		if !a.unvaried() {

@@ -66,6 +66,18 @@ func TestWhatIsWrongIsNamedByItsPlace(t *testing.T) {
 			"space.tier must be heavy, auto or an OS tier"},
 		"no command": {strings.Replace(small, "kind: internal", "kind: external_cli, program: custom", 1),
 			"adapter.command is missing: the command of a custom program; line 3, column 10: adapter.wire is missing"},
+		"questions of the daemon's own loop": {strings.Replace(small, "kind: internal", "kind: internal, permissions: ask", 1),
+			"line 3, column 40: adapter.permissions is for the adapter external_cli"},
+		"questions in another way": {strings.Replace(small, "kind: internal", "kind: external_cli, program: claude, permissions: maybe", 1),
+			"adapter.permissions must be one of off, ask"},
+		"tools of a program that asks nothing": {
+			strings.Replace(small, "kind: internal", "kind: external_cli, program: claude, permissions: off, allow_tools: [Read]", 1),
+			"adapter.allow_tools is for permissions: ask"},
+		"a tool that is none": {
+			strings.Replace(small, "kind: internal", "kind: external_cli, program: claude, permissions: ask, allow_tools: [a b]", 1),
+			"adapter.allow_tools[0] must be a name of letters"},
+		"a program that asks": {
+			strings.Replace(small, "kind: internal", "kind: external_cli, program: claude, permissions: ask, allow_tools: [Read]", 1), ""},
 		"a pin of nothing": {small + "pins: {models: {other: 'sha256:" + strings.Repeat("0", 64) + "'}}\n",
 			"pins a model that the blueprint does not use"},
 		"a pin that is none": {small + "pins: {policy: 'sha256:0'}\n", "pins.policy must be sha256: and 64 hexadecimal digits"},

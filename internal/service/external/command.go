@@ -40,6 +40,8 @@ const (
 	varModel = "AGENTBOX_MODEL"
 	varURL   = "AGENTBOX_MODEL_URL" // with /v1 for the wires chat and responses, without for messages
 	varFile  = "AGENTBOX_TASK_FILE"
+	varAsk   = "AGENTBOX_PERMISSIONS_URL" // where it asks before it uses a tool, with permissions: ask
+	varHook  = "AGENTBOX_HOOK"            // the program of the hook of claude
 )
 
 // noKey is the key for vendors' clients that require one. The daemon ignores it.
@@ -59,10 +61,12 @@ const version = "1"
 func Hash() event.Digest {
 	text := version
 	for _, program := range []string{opencode, codex, claude} {
-		b := blueprint.Blueprint{Adapter: blueprint.Adapter{Kind: blueprint.ExternalCLI, Program: program},
-			Models: map[string]string{blueprint.DefaultTask: "m"}}.Effective()
-		op, err := commandOf(b, "t", 1)
-		text += "\n" + op.Command + "\n" + fmt.Sprint(op.Env, err)
+		for _, permissions := range []string{blueprint.PermissionsOff, blueprint.PermissionsAsk} {
+			b := blueprint.Blueprint{Adapter: blueprint.Adapter{Kind: blueprint.ExternalCLI, Program: program, Permissions: permissions},
+				Models: map[string]string{blueprint.DefaultTask: "m"}}.Effective()
+			op, err := commandOf(b, "t", 1)
+			text += "\n" + op.Command + "\n" + fmt.Sprint(op.Env, err)
+		}
 	}
 	return event.DigestOf([]byte(text))
 }
@@ -91,16 +95,23 @@ func commandOf(b blueprint.Blueprint, task string, port int) (run.Operation, err
 	if err != nil {
 		return run.Operation{}, err
 	}
+	asks := b.Adapter.Asks()
+	if asks {
+		env[varAsk] = host + PermissionsPath
+	}
+	bridged := asks && (b.Adapter.Program == opencode || b.Adapter.Program == codex) // it has its task from the environment
 	line := strings.Join(words, " ")
 	how := b.Adapter.EnvInjection
 	const argument = `"$` + varTask + `"`
 	switch how {
 	case "", byArgument:
-		if b.Adapter.Program != custom {
+		if b.Adapter.Program != custom && !bridged {
 			line += " " + argument
 		}
 	case byStdin:
-		line = "printf %s " + argument + " | " + line
+		if !bridged {
+			line = "printf %s " + argument + " | " + line
+		}
 	case byFile:
 		env[varFile] = "/tmp/agentbox-task.md"
 		line = "printf %s " + argument + " > " + env[varFile] + " && " + line
@@ -113,10 +124,16 @@ func commandOf(b blueprint.Blueprint, task string, port int) (run.Operation, err
 			"%s reads its task as an argument or from its standard input; set adapter.env_injection to one of these", b.Adapter.Program)
 	}
 	op := run.Operation{Type: run.OpShell, ID: "agent", Command: line, Env: env, Tag: tagOf(b)}
-	if ms := int64(b.Limits.Seconds) * 1000; ms <= run.MaxTimeoutMS {
+	if ms := int64(b.Limits.Seconds) * 1000; !ownTime(b) {
 		op.TimeoutMS = &ms
 	}
 	return op, op.Check()
+}
+
+// ownTime reports whether the session itself bounds the time of the program: it is longer than one command may take, or stands still while a
+// person is asked.
+func ownTime(b blueprint.Blueprint) bool {
+	return b.Adapter.Asks() || int64(b.Limits.Seconds)*1000 > run.MaxTimeoutMS
 }
 
 func tagOf(b blueprint.Blueprint) string { return "agent " + b.Adapter.Program }
@@ -125,8 +142,12 @@ func tagOf(b blueprint.Blueprint) string { return "agent " + b.Adapter.Program }
 func programOf(b blueprint.Blueprint, name, host string, env map[string]string) ([]string, error) {
 	switch b.Adapter.Program {
 	case opencode:
+		permission, words := "allow", []string{"opencode", "run", "--title", "agentbox", "--format", "json", "--auto"}
+		if b.Adapter.Asks() {
+			permission, words = "ask", bridge(opencodeJS, "opencode", "acp")
+		}
 		config, err := json.Marshal(map[string]any{
-			"model": "agentbox/" + name, "small_model": "agentbox/" + name, "share": "disabled", "autoupdate": false, "permission": "allow",
+			"model": "agentbox/" + name, "small_model": "agentbox/" + name, "share": "disabled", "autoupdate": false, "permission": permission,
 			"enabled_providers": []string{"agentbox"},
 			"provider": map[string]any{"agentbox": map[string]any{"npm": "@ai-sdk/openai-compatible", "name": "Agentbox",
 				"options": map[string]any{"baseURL": host + "/v1", "apiKey": noKey},
@@ -135,18 +156,27 @@ func programOf(b blueprint.Blueprint, name, host string, env map[string]string) 
 		})
 		env["OPENCODE_CONFIG_CONTENT"], env["OPENCODE_DISABLE_MODELS_FETCH"], env["OPENCODE_DISABLE_AUTOUPDATE"] = string(config), "1", "1"
 		env[varURL] = host + "/v1"
-		return []string{"opencode", "run", "--title", "agentbox", "--format", "json", "--auto"}, err
+		return words, err
 	case codex:
 		env["AGENTBOX_MODEL_KEY"], env[varURL] = noKey, host+"/v1"
 		provider := `model_providers.agentbox={name="Agentbox",base_url="` + host + `/v1",env_key="AGENTBOX_MODEL_KEY",wire_api="responses"}`
-		return []string{"codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--disable", "plugins", "--disable", "apps",
-			"--dangerously-bypass-approvals-and-sandbox", "-m", quote(name), "-c", "model_provider=agentbox", "-c", quote(provider),
-			"-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false", "-c", "feedback.enabled=false"}, nil
+		quiet := []string{"-c", "model_provider=agentbox", "-c", quote(provider), "-c", "check_for_update_on_startup=false",
+			"-c", "analytics.enabled=false", "-c", "feedback.enabled=false"}
+		if b.Adapter.Asks() {
+			words := append([]string{"codex", "--disable", "plugins", "--disable", "apps"}, quiet...)
+			return bridge(codexJS, append(words, "app-server")...), nil
+		}
+		return append([]string{"codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--disable", "plugins", "--disable", "apps",
+			"--dangerously-bypass-approvals-and-sandbox", "-m", quote(name)}, quiet...), nil
 	case claude:
 		env["ANTHROPIC_BASE_URL"], env["ANTHROPIC_API_KEY"], env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = host, noKey, "1"
 		env[varURL] = host
-		return []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--model", quote(name), "--no-session-persistence",
-			"--dangerously-skip-permissions"}, nil
+		words := []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--model", quote(name), "--no-session-persistence"}
+		if b.Adapter.Asks() {
+			env[varHook] = script(askJS, hookJS)
+			return append(words, "--permission-mode", "default", "--settings", quote(hookSettings())), nil
+		}
+		return append(words, "--dangerously-skip-permissions"), nil
 	case custom:
 		env[varURL] = host
 		if b.Adapter.Wire == wireMessages {

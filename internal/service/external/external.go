@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
@@ -55,8 +54,13 @@ type Records interface {
 	Origin(ctx context.Context, w errand.Work) (event.Origin, id.Room, error)
 	// Ended returns the end of the program, by the run in the space that executed it.
 	Ended(ctx context.Context, w errand.Work, child id.Run) (Ended, error)
-	// Open opens a port of the space's loopback interface, on which answer serves the programs of the space until the caller calls closed.
-	Open(ctx context.Context, w errand.Work, in id.Space, models []string, answer Answer) (port int, closed func(), err error)
+	// Open lets programs of the space ask for what is offered, on a port of its loopback interface, until closed is called.
+	Open(ctx context.Context, w errand.Work, in id.Space, o Offer) (port int, closed func(), err error)
+	// Permit asks the gate whether the program may use a tool, waits while a person is asked, and records the question and its answer as a
+	// tool call. When ctx ends it takes its question back. It is called once for each question.
+	Permit(ctx context.Context, w errand.Work, c Cause, u Use) (Decision, error)
+	// Withdraw takes the open questions of the run back.
+	Withdraw(ctx context.Context, w errand.Work) error
 }
 
 // Engine executes runs whose blueprint has the adapter external_cli. Its fields are set once; any goroutine may call Perform.
@@ -122,7 +126,8 @@ func (e *Engine) Perform(ctx context.Context, w errand.Work) (errand.Result, err
 			return failure(FailChanged, "%s is not what it was when the run was begun", drift[0].Reference), nil
 		}
 	}
-	s := &session{Engine: e, w: w, mission: mission, def: b.Effective(), open: map[event.Digest][]int{}}
+	s := &session{Engine: e, w: w, mission: mission, def: b.Effective(), open: map[event.Digest][]int{}, turns: map[int]id.Step{},
+		wanted: map[string]id.Step{}, waits: make(chan int)}
 	return s.work(ctx)
 }
 
@@ -135,10 +140,17 @@ type session struct {
 	room    id.Room
 	def     blueprint.Blueprint // with its defaults
 
-	mu    sync.Mutex
-	asked int                    // questions
-	open  map[event.Digest][]int // numbers of questions whose answer did not reach the program, by the hash of the request
-	first func()                 // the first question calls it; may be nil
+	waits chan int       // +1 where a question about a tool begins, -1 where it ends; watch receives
+	uses  sync.WaitGroup // questions about tools
+
+	mu      sync.Mutex
+	asked   int                    // questions to models
+	open    map[event.Digest][]int // the numbers of questions whose answer did not reach the program
+	first   func()                 // called with each question; it acts once
+	turns   map[int]id.Step        // the steps of questions to models
+	wanted  map[string]id.Step     // the steps of the answers that propose calls, by the name of the call
+	program id.ToolCall            // that started the program; "" where it has not started or is over
+	done    <-chan struct{}        // closed when the work on the run ends
 }
 
 func (s *session) patiently(ctx context.Context, do func() error) error {
@@ -159,12 +171,18 @@ func (s *session) work(ctx context.Context) (errand.Result, error) {
 	if err := s.patiently(ctx, func() (err error) { s.origin, s.room, err = s.Records.Origin(ctx, s.w); return err }); err != nil {
 		return errand.Result{}, err
 	}
-	port, closed, err := s.Records.Open(ctx, s.w, s.mission.Space, namesOf(s.def), s.answer)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if ownTime(s.def) {
+		s.first = sync.OnceFunc(func() { go s.watch(ctx, end) })
+	}
+	port, closed, err := s.Records.Open(ctx, s.w, s.mission.Space, s.offer())
 	if kind := fault.KindOf(err); err != nil && (kind == fault.Internal || kind == fault.Unavailable) {
 		return errand.Result{}, err
 	} else if err != nil {
 		return failure(fault.CodeOf(err), "%v", err), nil
 	}
+	defer s.over()
 	defer closed()
 	op, err := commandOf(s.def, s.mission.Task, port)
 	if err != nil {
@@ -183,21 +201,7 @@ func (s *session) work(ctx context.Context) (errand.Result, error) {
 	if err != nil || refused != nil {
 		return resultOf(refused), err
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	if op.TimeoutMS == nil { // the run's limit is above that of a command
-		s.first = func() {
-			late, stop := s.Clock.NewTimer(time.Duration(s.def.Limits.Seconds) * time.Second)
-			go func() {
-				defer stop()
-				select {
-				case <-late:
-					end(errTime)
-				case <-ctx.Done():
-				}
-			}()
-		}
-	}
+	s.started(ctx, p.Call)
 	var o errand.Outcome
 	err = s.patiently(ctx, func() (err error) {
 		o, err = s.Records.Operate(ctx, s.w, p.Call, s.mission.Space, operation)
@@ -236,6 +240,9 @@ func began(past []errand.Progress) (p errand.Progress, called bool) {
 func (s *session) resumed(ctx context.Context, p errand.Progress) (errand.Result, error) {
 	if p.Ended && p.Outcome.Child != "" {
 		return s.ended(ctx, p.Outcome)
+	}
+	if err := s.patiently(ctx, func() error { return s.Records.Withdraw(ctx, s.w) }); err != nil {
+		return errand.Result{}, err
 	}
 	return failure(FailInterrupted, "the daemon stopped while the program ran; look at the files of the space, and give the task again"), nil
 }
@@ -340,7 +347,7 @@ func (s *session) number(hash event.Digest) (n int, again bool, err error) {
 	if s.asked >= s.def.Limits.Steps {
 		return 0, false, fault.New(ErrSteps.Kind, ErrSteps.Code, "%s: %d times", ErrSteps.Msg, s.def.Limits.Steps)
 	}
-	if s.asked++; s.asked == 1 && s.first != nil {
+	if s.asked++; s.first != nil {
 		s.first()
 	}
 	return s.asked, false, nil
@@ -380,16 +387,19 @@ func (s *session) answer(ctx context.Context, q Question, emit func(model.Delta)
 		}
 	}
 	if !again {
-		if err := s.patiently(ctx, func() error {
-			_, err := s.Records.Turn(ctx, s.w, errand.Turn{Number: n - 1, Request: hash})
+		var at id.Step
+		if err := s.patiently(ctx, func() (err error) {
+			at, err = s.Records.Turn(ctx, s.w, errand.Turn{Number: n - 1, Request: hash})
 			return err
 		}); err != nil {
 			return model.Reply{}, err
 		}
+		s.turn(n, at)
 	}
 	for {
 		reply, err := s.Models.Ask(ctx, ask)
 		if err == nil {
+			s.noted(n, reply.Calls())
 			return reply, nil
 		}
 		if ctx.Err() != nil {

@@ -31,6 +31,10 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 		if strings.HasPrefix(a.Type, "file.") && facts.Path == "" {
 			facts.Path = "."
 		}
+		if a.Type == policy.AgentTool {
+			c.agentTool(g.Evaluator, facts)
+			return nil
+		}
 		own := c.ownAffair()
 		if (own || c.kind.Outside) && !c.registered() {
 			return nil

@@ -19,7 +19,7 @@ func Read(a policy.Action) (reading command.Reading, err error) {
 
 // wordsOf returns the words of an action that is one command which a standing approval may cover.
 func wordsOf(a policy.Action) []string {
-	if a.Type != policy.ShellExec {
+	if a.Type != policy.ShellExec && (a.Type != policy.AgentTool || a.Command == "") {
 		return nil
 	}
 	reading, err := Read(a)
@@ -41,7 +41,7 @@ func leaves(a policy.Action) bool {
 // runsAnything reports whether an action outside names as its tool something that could turn into anything: a shell, an interpreter, a
 // wrapper.
 func runsAnything(a policy.Action) bool {
-	if a.Tool == "" {
+	if a.Tool == "" || a.Type == policy.AgentTool { // its tool is none of the space's programs
 		return false
 	}
 	reading, err := command.ReadArgv([]string{a.Tool}, "")

@@ -36,6 +36,12 @@ func TestActionsOfTheShortForm(t *testing.T) {
 	if got := rules.Named(b); !slices.Contains(got, "deploy.wipe") || !slices.Contains(got, "payment.execute") {
 		t.Errorf("got the actions %v", got)
 	}
+	b, err = rules.FromYAML([]byte("allow: {actions: [agent.tool]}\nask: {actions: [agent.tool]}\ndeny: {actions: [agent.tool]}"))
+	for _, rule := range []string{"allowed", "ask", "refused"} {
+		if err != nil || !strings.Contains(b.Cedar, `@id("actions.agent.tool.`+rule+`")`) {
+			t.Errorf("tools of coding agents, %s: %v\n%s", rule, err, b.Cedar)
+		}
+	}
 	for text, want := range map[string]string{
 		"allow: {actions: [space.create]}":     "line 1, column 19: space.create cannot be given to agents and services",
 		"allow: {delegated: [space.policy]}":   "space.policy cannot be given to agents and services",

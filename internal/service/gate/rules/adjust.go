@@ -34,6 +34,9 @@ func Overrides(preset string, a policy.Adjustment) ([]byte, error) {
 	if len(a.Domains) > 0 {
 		put("allow", "domains", union(spec.Allow.Domains, a.Domains))
 	}
+	if len(a.Tools) > 0 {
+		put("allow", "tools", union(spec.Allow.Tools, a.Tools))
+	}
 	if a.CommandMS > 0 && a.CommandMS < spec.CommandMS {
 		put("limits", "command_ms", a.CommandMS)
 	}

@@ -17,6 +17,7 @@ func TestAnAdjustmentKeepsWhatThePresetRefuses(t *testing.T) {
 		}
 		a := policy.Adjustment{
 			ReadOnly: true, Deny: []string{"secret/**"}, Withhold: []string{"private/**"}, Domains: []string{"example.com"}, CommandMS: 1,
+			Tools: []string{"claude.Read"},
 		}
 		overrides, err := rules.Overrides(name, a)
 		if err != nil {
@@ -28,7 +29,7 @@ func TestAnAdjustmentKeepsWhatThePresetRefuses(t *testing.T) {
 		}
 		for what, lists := range map[string][2][]string{
 			"deny": {preset.Deny.Paths, got.Deny.Paths}, "withhold": {preset.Withhold.Paths, got.Withhold.Paths},
-			"domains": {preset.Allow.Domains, got.Allow.Domains},
+			"domains": {preset.Allow.Domains, got.Allow.Domains}, "tools": {preset.Allow.Tools, got.Allow.Tools},
 		} {
 			for _, entry := range lists[0] {
 				if !slices.Contains(lists[1], entry) {

@@ -254,7 +254,7 @@ func (s *Spec) allow(key string, value *yaml.Node) error {
 		return err
 	}
 	for i, n := range value.Content {
-		if !slices.Contains(policy.Givable(), n.Value) && (key != "actions" || !policy.Outside(n.Value)) {
+		if !slices.Contains(policy.Givable(), n.Value) && (key != "actions" || !policy.Outside(n.Value) && n.Value != policy.AgentTool) {
 			return refuse(value.Content[i], "%s cannot be given to agents and services; what can: %s", n.Value, strings.Join(policy.Givable(), ", "))
 		}
 	}
