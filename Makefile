@@ -27,8 +27,8 @@ hello: build ## a TypeScript program in a nano space: from a fresh clone to its 
 	@scripts/hello $(BIN)/agentbox examples/hello/hello.ts
 
 .PHONY: demo
-demo: build rootfs dataset ## the main job from beginning to end, with a real data set (make demo ASK=1 asks you)
-	@$(BIN)/agentbox demo --out dist/demo $(if $(ASK),--ask)
+demo: build rootfs dataset ## the main job from beginning to end, with a real data set (ASK=1 asks you; MODEL=glm-4.6 with ZAI_API_KEY asks a live model)
+	@$(BIN)/agentbox demo --out dist/demo $(if $(ASK),--ask) $(if $(MODEL),--model $(MODEL))
 
 .PHONY: test
 test: guest quickjs rootfs nano dataset ## every test
@@ -133,7 +133,7 @@ race: guest quickjs rootfs nano dataset ## every test under the race detector, a
 	$(GO) test -race -timeout 3h ./...
 
 .PHONY: soak
-soak: guest quickjs rootfs nano dataset ## hours of kills, simulated histories, mutants and races; says first how long (KILLS=1000 SEEDS=10000 MUTANTS=1 RACE=1)
+soak: guest quickjs rootfs nano dataset ## hours of kills, simulated histories, mutants and races; says first how long (KILLS=1000 AGENT_KILLS=500 SEEDS=10000 MUTANTS=1 RACE=1)
 	@GO=$(GO) MAKE=$(MAKE) scripts/soak
 
 .PHONY: mutants

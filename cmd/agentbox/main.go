@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	agent "agentbox/examples/weather-agent"
 	weather "agentbox/examples/weather-report"
 	"agentbox/internal/app"
 	"agentbox/internal/client"
@@ -57,6 +58,7 @@ func process() cmdline.Host {
 			return host.ByteByByte(os.Stdin)
 		}, Entropy: rand.Reader,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
+		Agent: cmdline.Example{Blueprint: agent.Blueprint, Task: agent.Task, Cassette: agent.Cassette},
 		Engine: func(ctx context.Context, desk client.Desk, e cmdline.Engine) error {
 			logger := slog.New(told(e))
 			logger.Info("the engine waits for runs", "code", "engine_waits", "daemon", e.Daemon, "room", cmp.Or(string(desk.Room), "any"), "work",

@@ -29,7 +29,9 @@ import (
 
 // workOnAgents is the engine in the daemon that executes runs of the kind errand.Agent, until ctx ends.
 func (a *App) workOnAgents(ctx context.Context) error {
-	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{}}
+	d := &agentDesk{
+		desk: &desk{a: a, work: errand.Agent, most: agentWorkspaceHands, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{},
+	}
 	loop := &agents.Loop{
 		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: agentTools(a), Prepare: prepareTool,
 		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error) {
@@ -41,7 +43,7 @@ func (a *App) workOnAgents(ctx context.Context) error {
 	if !a.Config.Floating {
 		loop.Pins = a.Blueprints.Pins
 	}
-	return (&runner.Runner{Claims: d, Perform: performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: engineHands,
+	return (&runner.Runner{Claims: d, Perform: performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: agentHands,
 		Done: d.left}).Run(ctx)
 }
 

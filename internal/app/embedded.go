@@ -38,9 +38,14 @@ const (
 
 // How many runs the engine within the daemon works on at the same time: in all, and of one workspace, so that one whose runs wait for
 // people does not keep the others waiting.
+//
+// A run of an agent waits most of its time for a model or for a person, so of these there are more.
 const (
 	engineHands    = 64
 	workspaceHands = 16
+
+	agentHands          = 512
+	agentWorkspaceHands = 128
 )
 
 // Engine executes the runs that another daemon hands out, so many at the same time, until ctx ends, or with once until there is none.
@@ -51,7 +56,7 @@ func Engine(ctx context.Context, claims errand.Claims, records errand.Records, c
 
 // work is the engine within the daemon. It does nothing that one outside could not do.
 func (a *App) work(ctx context.Context) error {
-	d := &desk{a: a, work: errand.Operations, held: map[id.Workspace]int{}}
+	d := &desk{a: a, work: errand.Operations, most: workspaceHands, held: map[id.Workspace]int{}}
 	return (&runner.Runner{Claims: d, Records: d, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
 }
 
@@ -59,6 +64,7 @@ func (a *App) work(ctx context.Context) error {
 type desk struct {
 	a    *App
 	work string       // the kind of the runs that it claims
+	most int          // runs of one workspace at the same time
 	last id.Workspace // of the last run that was claimed; used by one claimer at a time
 
 	mu   sync.Mutex // guards held
@@ -91,7 +97,7 @@ func (d *desk) take(ws id.Workspace) {
 func (d *desk) full(ws id.Workspace) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.held[ws] >= workspaceHands
+	return d.held[ws] >= d.most
 }
 
 // fromLast returns the workspaces in their order, beginning behind the one that was served last.

@@ -116,7 +116,13 @@ type traceDaemon struct {
 
 func startTraced(t *testing.T, c app.Config) *traceDaemon {
 	t.Helper()
-	a, err := app.Open(t.Context(), c, app.Clock{}, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+	return startBy(t, c, app.Clock{})
+}
+
+// startBy starts a daemon that goes by a clock.
+func startBy(t *testing.T, c app.Config, clock event.Clock) *traceDaemon {
+	t.Helper()
+	a, err := app.Open(t.Context(), c, clock, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/tool"
 )
 
@@ -63,6 +65,8 @@ type Conversation struct {
 	last      event.Digest // of the calls and results of the last turn
 	shortened int          // the results of so many turns from the first on are sent shortened
 	budget    int          // of the context, in tokens
+	sent      int          // tokens of the last request
+	over      int          // tokens of the last request that did not fit into the model's window; 0 for none
 }
 
 // turn is one answer of a model, and what followed.
@@ -120,6 +124,7 @@ func (c *Conversation) Next() Next {
 		return c.fail(FailTokens, "the limit of %d tokens was reached: %d were used", c.def.Limits.Tokens, total(c.used))
 	}
 	r, ok := c.request()
+	c.sent = tokens(r)
 	if !ok {
 		return c.fail(FailContext, "the context does not fit into %d tokens, even with its results shortened", c.budget)
 	}
@@ -139,10 +144,11 @@ func (c *Conversation) Answered(a model.Answer) {
 	t := turn{heard: c.heard, answer: a}
 	c.heard = nil
 	text, calls := a.Text(), a.Calls()
+	blank := strings.TrimSpace(text) == ""
 	if a.Stop != model.StopLength {
 		c.cut = 0
 	}
-	if text != "" || len(calls) > 0 {
+	if !blank || len(calls) > 0 {
 		c.empty = 0
 	}
 	switch {
@@ -156,6 +162,9 @@ func (c *Conversation) Answered(a model.Answer) {
 		return
 	case a.Stop == model.StopOverflow:
 		c.narrow()
+		if !blank { // else the next request would end with the model's own words
+			t.note = saidCut
+		}
 	case a.Stop == model.StopLength:
 		if c.cut++; c.cut > maxCut {
 			c.turns = append(c.turns, t)
@@ -169,7 +178,7 @@ func (c *Conversation) Answered(a model.Answer) {
 			t.results[i] = model.Result{ID: call.ID, Failed: true, Text: fmt.Sprintf("not made: an answer has at most %d calls", maxCalls)}
 		}
 	case len(calls) > 0: // their results follow
-	case text == "":
+	case blank:
 		if c.empty++; c.empty > maxEmpty {
 			c.turns = append(c.turns, t)
 			c.fail(FailEmpty, "%d answers in a row were empty", c.empty)
@@ -192,7 +201,13 @@ func (c *Conversation) Overflowed() {
 	c.heard = nil
 }
 
-func (c *Conversation) narrow() { c.budget = c.budget * 7 / 10 }
+// narrow makes the next request shorter than the last one, whatever the window is.
+func (c *Conversation) narrow() {
+	if c.sent > 0 {
+		c.budget, c.over = min(c.budget, c.sent), c.sent
+	}
+	c.budget = c.budget * 7 / 10
+}
 
 // Acted adds the results of the calls, in the order of the calls.
 func (c *Conversation) Acted(results []model.Result) {
@@ -220,17 +235,22 @@ func signature(calls []model.Call, results []model.Result) event.Digest {
 	return event.DigestOf([]byte(b.String()))
 }
 
-// output is what the run ends with, as JSON.
+// output is what the run ends with, as JSON. A report that is too long for it loses its middle.
 func (c *Conversation) output(report string) json.RawMessage {
-	raw, err := json.Marshal(struct {
-		Report string      `json:"report,omitempty"`
-		Turns  int         `json:"turns"`
-		Usage  model.Usage `json:"usage"`
-	}{report, len(c.turns), c.used})
-	if err != nil {
-		return nil
+	for limit := utf8.RuneCountInString(report); ; limit /= 2 {
+		shown, _ := tool.Excerpt(report, limit, "The last answer of the run holds all of it.")
+		raw, err := json.Marshal(struct {
+			Report string      `json:"report,omitempty"`
+			Turns  int         `json:"turns"`
+			Usage  model.Usage `json:"usage"`
+		}{shown, len(c.turns), c.used})
+		if err != nil {
+			return nil
+		}
+		if len(raw) <= run.MaxReport {
+			return raw
+		}
 	}
-	return raw
 }
 
 // request returns the next request, and false if it does not fit into the context.
@@ -247,7 +267,8 @@ func (c *Conversation) request() (model.Request, bool) {
 	for tokens(r) > c.budget && c.leaveOut() {
 		r = c.build()
 	}
-	return r, tokens(r) <= c.budget
+	// A request that cannot be as short as it should be may fit all the same, if it is shorter than the one that did not.
+	return r, tokens(r) <= c.budget || tokens(r) < c.over
 }
 
 // tokens estimates the length of a request.

@@ -8,6 +8,7 @@ import (
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/tool"
 	"agentbox/internal/service/agents"
 	"agentbox/internal/service/tools"
@@ -123,10 +124,11 @@ func TestHowAConversationEnds(t *testing.T) {
 		"tokens":         {blueprint.Blueprint{Limits: blueprint.Limits{Tokens: 24}}, calls("shell", `{"command":"date"}`), 2, agents.FailTokens},
 		"the same":       {blueprint.Blueprint{}, calls("shell", `{"command":"date"}`), 6, agents.FailLoop},
 		"empty":          {blueprint.Blueprint{}, model.Answer{Stop: model.StopEnd}, 3, agents.FailEmpty},
+		"blank":          {blueprint.Blueprint{}, stopped(model.StopEnd, " \n\t"), 3, agents.FailEmpty},
 		"cut":            {blueprint.Blueprint{}, stopped(model.StopLength, "on and"), 4, agents.FailCut},
 		"refused":        {blueprint.Blueprint{}, stopped(model.StopRefusal, "no"), 1, agents.FailRefused},
 		"filtered":       {blueprint.Blueprint{}, model.Answer{Stop: model.StopFilter}, 1, agents.FailFiltered},
-		"never fits":     {blueprint.Blueprint{}, model.Answer{Stop: model.StopOverflow}, 13, agents.FailContext},
+		"never fits":     {blueprint.Blueprint{}, model.Answer{Stop: model.StopOverflow}, 1, agents.FailContext},
 		"calls in a cut": {blueprint.Blueprint{}, cut(calls("shell", `{"comm`)), 4, agents.FailCut},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,5 +237,48 @@ func TestReadResultIsATool(t *testing.T) {
 	}
 	if _, err := tool.HashOf([]tool.Tool{agents.ReadResult()}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestARequestThatDidNotFitIsShortened holds that each request after one that did not fit into the model's window is shorter, also where the
+// blueprint's budget is far larger than that window, and that the run goes on for as long as there is something to shorten.
+func TestARequestThatDidNotFitIsShortened(t *testing.T) {
+	c := conversation(blueprint.Blueprint{})
+	for n := range 4 {
+		asks(t, c)
+		c.Answered(calls("readFile", fmt.Sprintf(`{"path":"f%d"}`, n)))
+		c.Acted([]model.Result{{ID: "c0", Text: strings.Repeat("long ", 800)}})
+	}
+	before, shorter := asks(t, c).MostTokens(), 0
+	for c.Next().End == nil {
+		c.Overflowed()
+		if next := c.Next(); next.Request != nil {
+			if now := next.Request.MostTokens(); now >= before {
+				t.Fatalf("the request has %d after one of %d did not fit", now, before)
+			} else {
+				before, shorter = now, shorter+1
+			}
+		}
+	}
+	if got := failed(t, c); got != agents.FailContext || shorter == 0 {
+		t.Errorf("got %s after %d shorter requests", got, shorter)
+	}
+}
+
+// TestALongReportLosesItsMiddle holds that the output of a run fits into its end, whatever the model has said.
+func TestALongReportLosesItsMiddle(t *testing.T) {
+	for _, letter := range []string{"y", "\"", "\u00e9", "\u2028"} {
+		for _, n := range []int{0, 1, 60 << 10, 64 << 10, 3 << 20} {
+			c := conversation(blueprint.Blueprint{})
+			asks(t, c)
+			c.Answered(says("It is" + strings.Repeat(letter, n)))
+			end := c.Next().End
+			var out struct {
+				Report string `json:"report"`
+			}
+			if end == nil || len(end.Output) > run.MaxReport || json.Unmarshal(end.Output, &out) != nil || !strings.HasPrefix(out.Report, "It is") {
+				t.Errorf("%q %d times: the run ends with %.100v", letter, n, end)
+			}
+		}
 	}
 }

@@ -40,6 +40,9 @@ type Runner struct {
 	Perform func(ctx context.Context, w errand.Work) (errand.Result, error)
 }
 
+// FailResult is how a run fails whose result the daemon does not take.
+const FailResult = "result_invalid"
+
 // errLost ends the work on a run that another engine may have.
 var errLost = errors.New("the claim is lost")
 
@@ -122,7 +125,7 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 	}
 	result, err := perform(working, w)
 	if err == nil {
-		err = errand.Patiently(working, r.Clock, func() error { return r.Claims.End(working, w, result) })
+		err = r.end(working, w, result)
 	}
 	lost := errors.Is(context.Cause(working), errLost)
 	stop(nil)
@@ -139,6 +142,25 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 			r.Logger.Warn("give a run back", "code", "release_failed", "run", w.Run, "error", err)
 		}
 	}
+}
+
+// end ends a run. A result that cannot be recorded ends it as failed: given back, the run would come to the same result again and again.
+func (r *Runner) end(ctx context.Context, w errand.Work, result errand.Result) error {
+	say := func(result errand.Result) error {
+		return errand.Patiently(ctx, r.Clock, func() error {
+			err := r.Claims.End(ctx, w, result)
+			if fault.CodeOf(err) == "field_too_large" { // which no patience makes smaller
+				return fault.Wrap(err, fault.Invalid, FailResult, "the result is too large: %v", err)
+			}
+			return err
+		})
+	}
+	err := say(result)
+	if err != nil && fault.KindOf(err) == fault.Invalid && !refusedClaim(err) {
+		r.Logger.Warn("a result cannot be recorded", "code", "result_invalid", "run", w.Run, "error", err)
+		return say(errand.Result{Failure: FailResult, Message: err.Error()})
+	}
+	return err
 }
 
 // refusedClaim reports whether an error says that the run is not this engine's.

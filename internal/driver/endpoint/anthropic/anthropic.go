@@ -3,6 +3,7 @@ package anthropic
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -223,7 +224,7 @@ func (s *stream) finish(err error) (model.Answer, error) {
 	}
 	a := s.answer
 	a.Unknown = !s.used
-	calls := 0
+	calls := map[string]bool{} // by id
 	for _, n := range s.order {
 		b := s.blocks[n]
 		switch b.kind {
@@ -243,7 +244,10 @@ func (s *stream) finish(err error) (model.Answer, error) {
 			if b.call.ID == "" || b.call.Name == "" {
 				return model.Answer{}, s.failed(model.Retry, "tool_call_unnamed", "the answer has a tool call without an id or a name", nil)
 			}
-			calls++
+			if calls[b.call.ID] { // a proxy gave two calls one id; each needs its own, which also goes back
+				b.call.ID = fmt.Sprintf("%s_call_%d", b.call.ID, len(calls))
+			}
+			calls[b.call.ID] = true
 			b.call.Arguments = b.text.String()
 			a.Parts = append(a.Parts, model.Part{Type: model.CallPart, Call: &b.call})
 		}
@@ -256,7 +260,7 @@ func (s *stream) finish(err error) (model.Answer, error) {
 		a.Stop = model.StopEnd
 	case "tool_use":
 		a.Stop = model.StopTools
-		if calls == 0 {
+		if len(calls) == 0 {
 			a.Stop = model.StopEnd
 		}
 	case "max_tokens":

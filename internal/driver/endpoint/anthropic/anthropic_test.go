@@ -75,6 +75,13 @@ func call(n int) []string {
 		piece(n, `{"type":"input_json_delta","partial_json":"{\"x\":"}`), piece(n, `{"type":"input_json_delta","partial_json":"1}"}`), ended(n)}
 }
 
+// twin is a call under the id of another one.
+func twin(n int, id string) []string {
+	blocks := call(n)
+	blocks[0] = strings.Replace(blocks[0], fmt.Sprintf(`"t%d"`, n), `"`+id+`"`, 1)
+	return blocks
+}
+
 func all(parts ...[]string) []string {
 	list := []string{start, ping}
 	for _, p := range parts {
@@ -105,6 +112,8 @@ func TestAnswers(t *testing.T) {
 		{"without event lines", bare(all(hello(), []string{stop("end_turn"), end})...), `"Hi" end`},
 		{"an event of a later day", sse(all(hello(), []string{`{"type":"sparkle"}`, stop("end_turn"), end})...), `"Hi" end`},
 		{"calls", sse(all(hello(), call(1), call(2), []string{stop("tool_use"), end})...), `"Hi" t1:f({"x":1}) t2:f({"x":1}) tools`},
+		{"one id for two calls", sse(all(call(1), twin(2, "t1"), twin(3, "t1"), []string{stop("tool_use"), end})...),
+			`t1:f({"x":1}) t1_call_1:f({"x":1}) t1_call_2:f({"x":1}) tools`},
 		{"a call cut by max_tokens", sse(all(call(0)[:2], []string{stop("max_tokens"), end})...), `t0:f({"x":) length`},
 		{"refusal", sse(all([]string{stop("refusal"), end})...), `refusal`},
 		{"window is full", sse(all(hello(), []string{stop("model_context_window_exceeded"), end})...), `"Hi" overflow`},

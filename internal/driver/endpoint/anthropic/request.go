@@ -4,6 +4,7 @@ package anthropic
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"agentbox/internal/domain/model"
 )
@@ -149,7 +150,7 @@ func blocks(dialect string, m model.Message, mark func(model.Part) *cache) ([]an
 		at := mark(p)
 		switch p.Type {
 		case model.TextPart:
-			if p.Text != "" { // an empty text is refused there
+			if strings.TrimSpace(p.Text) != "" { // a blank text is refused there
 				rest = append(rest, block{Type: "text", Text: p.Text, Cache: at})
 			}
 		case model.ImagePart:

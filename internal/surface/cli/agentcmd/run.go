@@ -161,7 +161,16 @@ func registered(ctx context.Context, i *cmdline.Invocation, api *client.Client, 
 // followAgent prints the work of an agent to standard error until its run ends. If ask is true, it asks the person at this terminal the
 // questions.
 func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run, ask bool) error {
-	p := i.Printer(i.Err)
+	var answer func(context.Context, id.Approval) error
+	if ask {
+		answer = func(ctx context.Context, approval id.Approval) error { return answered(ctx, i, api, approval) }
+	}
+	return Follow(ctx, i.Printer(i.Err), api, made, answer)
+}
+
+// Follow tells what an agent does, until its run ends. It calls answer for each question that a person has to answer. With nil the question
+// is told, and waits.
+func Follow(ctx context.Context, p *term.Printer, api *client.Client, made run.Run, answer func(context.Context, id.Approval) error) error {
 	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
 		run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, policy.DeniedType,
 		policy.ApprovalRequestedType,
@@ -179,8 +188,8 @@ func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 		if e.Run == made.ID && (e.Type == run.EventCompleted || e.Type == run.EventFailed || e.Type == run.EventCancelled) {
 			return nil
 		}
-		if approval := asked(e); ask && approval != "" {
-			if err := answered(ctx, i, api, approval); err != nil {
+		if approval := asked(e); answer != nil && approval != "" {
+			if err := answer(ctx, approval); err != nil {
 				return err
 			}
 			continue

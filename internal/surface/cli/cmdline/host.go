@@ -79,7 +79,8 @@ type Host struct {
 	Entropy io.Reader // for marks that nobody foresees
 	Version string
 
-	Example []byte // the operations of the demo
+	Example []byte  // the operations of the demo
+	Agent   Example // the agent of the demo
 
 	// Up runs a daemon until ctx ends, and says once where it serves.
 	Up func(ctx context.Context, d Daemon, ready func(addr string, cold bool)) error
@@ -102,6 +103,12 @@ type Host struct {
 	ExportWorkspace func(ctx context.Context, d Daemon, ws id.Workspace, file string) (Moved, error)
 	// ImportWorkspace takes a workspace from a file into a data directory without a daemon. An empty key means the one in the file.
 	ImportWorkspace func(ctx context.Context, d Daemon, file, key string) (Moved, error)
+}
+
+// Example is an agent with a task, and with what a model answered to it.
+type Example struct {
+	Blueprint, Task string
+	Cassette        []byte
 }
 
 // Place is where a local daemon keeps what it has.

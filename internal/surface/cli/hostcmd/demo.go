@@ -31,14 +31,17 @@ func Demo(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "demo", Short: "Run the main job from start to end, with a daemon of its own", Args: cobra.NoArgs,
 		Long: "Demo starts a daemon with a fresh data directory, makes a space, puts a real data set into it and runs the operations of\n" +
-			"examples/weather-report: two programs that work, a command that policy refuses, one that a person is asked about. It ends with the\n" +
-			"timeline, the artifacts and the proof that the log is intact.",
+			"examples/weather-report: two programs that work, a command that policy refuses, one that a person is asked about. Then an\n" +
+			"agent gets a task (examples/weather-agent). Its model plays a cassette, or is a live one that --model names. It ends with the\n" +
+			"artifacts and the proof that the log is intact.",
 	}
 	flags(&d.daemon, c)
 	c.Flags().BoolVar(&d.ask, "ask", false, "ask here what a person has to decide; without it the demo answers yes")
 	c.Flags().BoolVar(&d.keep, "keep", false, "keep the data directory")
 	c.Flags().StringVar(&d.dataset, "dataset", "", "seattle-weather.csv (default: where scripts/fetch-dataset puts it)")
 	c.Flags().StringVar(&d.out, "out", "agentbox-demo", "folder for the artifacts")
+	c.Flags().StringVar(&d.model, "model", "", "a live model for the agent: one of z.ai, or openai:NAME or anthropic:NAME; its key is read "+
+		"from ZAI_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		d.i, d.p = i, i.Printer(i.Out)
 		return d.run(cmd.Context())
@@ -53,9 +56,11 @@ type showcase struct {
 	daemon       cmdline.Daemon
 	ask, keep    bool
 	dataset, out string
+	model        string // a live one; "" for the cassette
 	space        space.Space
 	files        []string
 	shown        client.RunShown
+	agent        client.RunShown
 	proofs       []cmdline.Proof
 }
 
@@ -63,6 +68,7 @@ type showcase struct {
 type showcased struct {
 	Space     id.Space        `json:"space_id"`
 	Run       client.RunShown `json:"run"`
+	Agent     client.RunShown `json:"agent_run"`
 	Artifacts []string        `json:"artifacts"`
 	Audit     []cmdline.Proof `json:"audit"`
 	Data      string          `json:"data,omitempty"`
@@ -126,6 +132,10 @@ func (d *showcase) play(ctx context.Context, addr string) error {
 	if !d.p.JSON {
 		runview.WriteRun(d.p, d.i, d.shown)
 	}
+	d.chapter("An agent gets a task")
+	if err := d.task(ctx, api); err != nil {
+		return err
+	}
 	if err := d.collect(ctx, api); err != nil {
 		return err
 	}
@@ -145,7 +155,7 @@ func (d *showcase) play(ctx context.Context, addr string) error {
 	}
 	d.p.Line("%s", d.p.Paint(term.Faint, "\ndone in "+term.Duration(d.i.Clock.Now().Sub(begun))))
 	if d.p.JSON {
-		answer := showcased{Space: d.space.ID, Run: d.shown, Artifacts: d.files, Audit: d.proofs}
+		answer := showcased{Space: d.space.ID, Run: d.shown, Agent: d.agent, Artifacts: d.files, Audit: d.proofs}
 		if d.keep {
 			answer.Data = d.daemon.DataDir
 		}
@@ -154,6 +164,9 @@ func (d *showcase) play(ctx context.Context, addr string) error {
 		}
 	}
 	if !valid {
+		return &cmdline.Ended{Code: cmdline.ExitInternal}
+	}
+	if d.agent.Status != run.Succeeded {
 		return &cmdline.Ended{Code: cmdline.ExitInternal}
 	}
 	return follow.Verdict(d.shown, false)
@@ -203,22 +216,25 @@ func (d *showcase) operate(ctx context.Context, api *client.Client) error {
 	q := client.RunRequest{Message: m, Title: "weather report"}
 	e := follow.Execution{Stream: !d.p.JSON, Answer: d.i.Answer}
 	if !d.ask {
-		e.Answer = func(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) {
-			a, err := api.Approval(ctx, approval)
-			if err != nil {
-				return false, err
-			}
-			if !d.p.JSON {
-				d.p.Line("")
-				cmdline.WriteQuestion(d.p, a)
-				d.p.Line("%s\n", d.p.Paint(term.Yellow, "the demo answers yes, through the API; --ask lets you answer"))
-			}
-			_, err = api.Decide(ctx, approval, client.Answer{Decision: "approve", Reason: "the demo's own answer"})
-			return err == nil, err
-		}
+		e.Answer = d.yes
 	}
 	d.shown, err = follow.Execute(ctx, d.i, api, d.space.ID, q, e)
 	return err
+}
+
+// yes shows a question, and answers it for the person who watches.
+func (d *showcase) yes(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) {
+	a, err := api.Approval(ctx, approval)
+	if err != nil {
+		return false, err
+	}
+	if !d.p.JSON {
+		d.p.Line("")
+		cmdline.WriteQuestion(d.p, a)
+		d.p.Line("%s\n", d.p.Paint(term.Yellow, "the demo answers yes, through the API; --ask lets you answer"))
+	}
+	_, err = api.Decide(ctx, approval, client.Answer{Decision: "approve", Reason: "the demo's own answer"})
+	return err == nil, err
 }
 
 // collect copies what the run made out of the space.
@@ -228,7 +244,11 @@ func (d *showcase) collect(ctx context.Context, api *client.Client) error {
 		d.p.Line("the run is %s; its files are not collected", d.shown.Status)
 		return nil
 	}
-	for _, name := range []string{"report.md", "out/weather.svg", "out/summary.json"} {
+	names := []string{"report.md", "out/weather.svg", "out/summary.json"}
+	if d.agent.Status == run.Succeeded {
+		names = append(names, "agent/report.md", "agent/chart.svg")
+	}
+	for _, name := range names {
 		target := filepath.Join(d.out, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return fault.Wrap(err, fault.Invalid, "file_unwritable", "%s cannot be written", target)
