@@ -1216,6 +1216,85 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the MCP servers of the workspace with their tools */
+        get: operations["list-mcp-servers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/mcp-servers/{mcp_server}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show an MCP server, its tools, and how they differ from what people trusted */
+        get: operations["get-mcp-server"];
+        /**
+         * Add an MCP server, or change it
+         * @description It has either a command or a url. Nothing is asked of it yet. A change makes it another server: no tool of it is trusted.
+         */
+        put: operations["put-mcp-server"];
+        post?: never;
+        /** Remove an MCP server */
+        delete: operations["delete-mcp-server"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/mcp-servers/{mcp_server}/look": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask an MCP server for its tools
+         * @description Records what is new. No tool is offered to an agent before a person trusts it.
+         */
+        post: operations["look-at-mcp-server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/mcp-servers/{mcp_server}/trust": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Release tools of an MCP server for agents
+         * @description Each tool is named with the hash that was shown. Where the server offers another one by now, the answer is 409 mcp_tool_changed.
+         */
+        post: operations["trust-mcp-tools"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/model-keys/{model_key}": {
         parameters: {
             query?: never;
@@ -3310,7 +3389,7 @@ export interface components {
             };
             /** @description Of the daemon's loop: the version of its prompts and of its rules */
             loop?: string;
-            /** @description Of the tools of each MCP server */
+            /** @description Of each MCP server, and of the tools of it that people trust */
             mcp?: {
                 [key: string]: string;
             };
@@ -4261,6 +4340,10 @@ export interface components {
             /** @description ws_dev unless named */
             workspace_id?: string;
         };
+        Looked: {
+            /** @description Its policy has to permit the host; a server with a command runs in it */
+            space_id: string;
+        };
         MadeWorkspace: {
             /** Format: date-time */
             archived_at?: string;
@@ -4278,6 +4361,12 @@ export interface components {
             reason?: string;
             status: string;
             workspace_id: string;
+        };
+        McpNamed: {
+            /** @description Its name at the server */
+            tool: string;
+            /** @description The hash that was shown */
+            tool_sha256: string;
         };
         MessageList: {
             /** @description The newest first */
@@ -5842,6 +5931,48 @@ export interface components {
             /** @description The newest first */
             results: components["schemas"]["Result"][];
         };
+        ServedTool: {
+            description?: string;
+            input_schema?: {
+                [key: string]: unknown;
+            };
+            /** @description Its name for models and policies */
+            name?: string;
+            output_schema?: {
+                [key: string]: unknown;
+            };
+            /** @description Why it cannot be offered to any agent */
+            problem?: string;
+            /**
+             * @description Only a trusted tool is offered to agents
+             * @enum {string}
+             */
+            state: "trusted" | "quarantined" | "unusable" | "gone";
+            title?: string;
+            /** @description Its name at the server */
+            tool: string;
+            tool_sha256?: string;
+            /** Format: date-time */
+            trusted_at?: string;
+            trusted_by?: string;
+            /** @description What people trusted, where it differs */
+            was?: components["schemas"]["TrustedTool"];
+        };
+        ServerList: {
+            mcp_servers: components["schemas"]["ToolServer"][];
+        };
+        ServerSpec: {
+            /** @description For OAuth by client credentials: the client id; the key is its secret */
+            client_id?: string;
+            /** @description A command line in the agent's space, which speaks on its standard input and output */
+            command?: string;
+            /** @description For OAuth: the issuer at which the client is registered */
+            issuer?: string;
+            /** @description The name of a key of models that an address is sent as a bearer token, never the key */
+            key?: string;
+            /** @description The address of a server that speaks streamable HTTP */
+            url?: string;
+        };
         Session: {
             /** @description Under which the caller acts */
             capability_token_id?: string;
@@ -6671,6 +6802,25 @@ export interface components {
             /** @description Names of tools, or * */
             tools?: string[] | null;
         };
+        ToolServer: {
+            /** Format: date-time */
+            changed_at: string;
+            changed_by: string;
+            client_id?: string;
+            command?: string;
+            issuer?: string;
+            key?: string;
+            /**
+             * Format: date-time
+             * @description When what it offers was last seen to change
+             */
+            listed_at?: string;
+            /** @description Of the server and of every tool that people trust; a blueprint pins it */
+            mcp_server_sha256: string;
+            name: string;
+            tools: components["schemas"]["ServedTool"][];
+            url?: string;
+        };
         Top: {
             /**
              * Format: int64
@@ -6741,6 +6891,20 @@ export interface components {
             space_id: string;
             status: string;
             tier: string;
+        };
+        Trusted: {
+            tools: components["schemas"]["McpNamed"][];
+        };
+        TrustedTool: {
+            description?: string;
+            input_schema?: {
+                [key: string]: unknown;
+            };
+            output_schema?: {
+                [key: string]: unknown;
+            };
+            title?: string;
+            tool_sha256: string;
         };
         Uploaded: {
             files: components["schemas"]["UploadedFile"][];
@@ -7190,7 +7354,9 @@ export type ListedRoom = components['schemas']['ListedRoom'];
 export type Listing = components['schemas']['Listing'];
 export type LoggedOut = components['schemas']['LoggedOut'];
 export type LoginRequest = components['schemas']['LoginRequest'];
+export type Looked = components['schemas']['Looked'];
 export type MadeWorkspace = components['schemas']['MadeWorkspace'];
+export type McpNamed = components['schemas']['McpNamed'];
 export type MessageList = components['schemas']['MessageList'];
 export type MessageRequest = components['schemas']['MessageRequest'];
 export type ModelBudget = components['schemas']['ModelBudget'];
@@ -7312,6 +7478,9 @@ export type RunState = components['schemas']['RunState'];
 export type RunTasks = components['schemas']['RunTasks'];
 export type RunTerminal = components['schemas']['RunTerminal'];
 export type SearchAnswer = components['schemas']['SearchAnswer'];
+export type ServedTool = components['schemas']['ServedTool'];
+export type ServerList = components['schemas']['ServerList'];
+export type ServerSpec = components['schemas']['ServerSpec'];
 export type Session = components['schemas']['Session'];
 export type SessionTokens = components['schemas']['SessionTokens'];
 export type ShownRoom = components['schemas']['ShownRoom'];
@@ -7382,9 +7551,12 @@ export type TokenBody = components['schemas']['TokenBody'];
 export type TokenData = components['schemas']['TokenData'];
 export type TokenEdge = components['schemas']['TokenEdge'];
 export type TokenScopes = components['schemas']['TokenScopes'];
+export type ToolServer = components['schemas']['ToolServer'];
 export type Top = components['schemas']['Top'];
 export type TopRun = components['schemas']['TopRun'];
 export type TopSpace = components['schemas']['TopSpace'];
+export type Trusted = components['schemas']['Trusted'];
+export type TrustedTool = components['schemas']['TrustedTool'];
 export type Uploaded = components['schemas']['Uploaded'];
 export type UploadedFile = components['schemas']['UploadedFile'];
 export type UsageList = components['schemas']['UsageList'];
@@ -10592,6 +10764,273 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-mcp-server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name */
+                mcp_server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolServer"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "put-mcp-server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name */
+                mcp_server: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://mcp.example.com/mcp",
+                 *       "key": "example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ServerSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolServer"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "delete-mcp-server": {
+        parameters: {
+            query?: {
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The server's name */
+                mcp_server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "look-at-mcp-server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name */
+                mcp_server: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "space_id": "spc_01M7YNAYM0SMK245AEDNVB5CNW"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Looked"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolServer"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "trust-mcp-tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name */
+                mcp_server: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tools": [
+                 *         {
+                 *           "tool": "forecast",
+                 *           "tool_sha256": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Trusted"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolServer"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];

@@ -626,6 +626,10 @@ class LoginRequest(TypedDict, closed=True):
     workspace_id: NotRequired[str]
 
 
+class Looked(TypedDict, closed=True):
+    space_id: str
+
+
 class MadeWorkspace(TypedDict, closed=True):
     archived_at: NotRequired[str]
     created_at: NotRequired[str]
@@ -639,6 +643,11 @@ class MadeWorkspace(TypedDict, closed=True):
     reason: NotRequired[str]
     status: str
     workspace_id: str
+
+
+class McpNamed(TypedDict, closed=True):
+    tool: str
+    tool_sha256: str
 
 
 class MessageRequest(TypedDict, closed=True):
@@ -1610,6 +1619,14 @@ class SearchAnswer(TypedDict, closed=True):
     results: list[Result]
 
 
+class ServerSpec(TypedDict, closed=True):
+    client_id: NotRequired[str]
+    command: NotRequired[str]
+    issuer: NotRequired[str]
+    key: NotRequired[str]
+    url: NotRequired[str]
+
+
 class Session(TypedDict, closed=True):
     capability_token_id: NotRequired[str]
     key_id: NotRequired[str]
@@ -2087,6 +2104,18 @@ class TopSpace(TypedDict, closed=True):
     space_id: str
     status: str
     tier: str
+
+
+class Trusted(TypedDict, closed=True):
+    tools: list[McpNamed]
+
+
+class TrustedTool(TypedDict, closed=True):
+    description: NotRequired[str]
+    input_schema: NotRequired[dict[str, Any]]
+    output_schema: NotRequired[dict[str, Any]]
+    title: NotRequired[str]
+    tool_sha256: str
 
 
 class UploadedFile(TypedDict, closed=True):
@@ -2677,6 +2706,21 @@ RunResult: TypeAlias = (
 )
 
 
+class ServedTool(TypedDict, closed=True):
+    description: NotRequired[str]
+    input_schema: NotRequired[dict[str, Any]]
+    name: NotRequired[str]
+    output_schema: NotRequired[dict[str, Any]]
+    problem: NotRequired[str]
+    state: Literal['trusted', 'quarantined', 'unusable', 'gone']
+    title: NotRequired[str]
+    tool: str
+    tool_sha256: NotRequired[str]
+    trusted_at: NotRequired[str]
+    trusted_by: NotRequired[str]
+    was: NotRequired[TrustedTool]
+
+
 class Space(TypedDict, closed=True):
     active_run_id: NotRequired[str]
     best_effort: NotRequired[bool]
@@ -2790,6 +2834,20 @@ class StreamRunEvent(TypedDict, closed=True):
     data: RunResult | Dropped
     event: Literal['event']
     id: int
+
+
+class ToolServer(TypedDict, closed=True):
+    changed_at: str
+    changed_by: str
+    client_id: NotRequired[str]
+    command: NotRequired[str]
+    issuer: NotRequired[str]
+    key: NotRequired[str]
+    listed_at: NotRequired[str]
+    mcp_server_sha256: str
+    name: str
+    tools: list[ServedTool]
+    url: NotRequired[str]
 
 
 class Top(TypedDict, closed=True):
@@ -3019,6 +3077,10 @@ class RunShown(TypedDict, closed=True):
     traceparent: NotRequired[str]
     work: NotRequired[str]
     workspace_id: str
+
+
+class ServerList(TypedDict, closed=True):
+    mcp_servers: list[ToolServer]
 
 
 class SpaceDiff(TypedDict, closed=True):
