@@ -33,9 +33,9 @@ func agentKills(t *testing.T) int {
 	return n
 }
 
-// TestAgentsAreKilledAtRandomMoments lets agents work in spaces and kills the daemon with SIGKILL, again and again. Nothing that an agent does
-// happens twice, no answer that was recorded is paid for twice, the model is never asked something else for the same turn, and each run ends
-// with the report that the model gave. The model is a server of the test that counts.
+// TestAgentsAreKilledAtRandomMoments lets agents work in spaces and kills the daemon with SIGKILL, again and again. Nothing that an agent
+// does happens twice, no answer that was recorded is paid for twice, the model is never asked something else for the same turn, and each run
+// ends with the report that the model gave. The model is a server of the test that counts.
 func TestAgentsAreKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -447,7 +447,7 @@ func (m *teller) say(w http.ResponseWriter, items []doing, report string) {
 		m.mu.Lock()
 		late := time.Duration(m.chance.IntN(12)) * time.Millisecond
 		m.mu.Unlock()
-		time.Sleep(late)
+		<-time.After(late) // a slow vendor
 		fmt.Fprintf(w, "data: "+format+"\n\n", args...)
 		_ = http.NewResponseController(w).Flush()
 	}

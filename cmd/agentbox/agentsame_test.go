@@ -13,8 +13,8 @@ import (
 
 // TestTheSameAgentLeavesTheSameLog records a cassette with one daemon, and plays it in two others: the same blueprint, with a seed and a
 // clock for its space, the same cassette, the same task. Everything that follows from the request is the same in both logs, byte for byte,
-// after ids, hashes, times and durations have got names in the order in which they come. Calls side by side end in any order, so the logs of
-// the agent that makes some are compared without their order.
+// after ids, hashes, times and durations have got names in the order in which they come. Calls side by side end in any order, so the logs
+// of the agent that makes some are compared without their order.
 func TestTheSameAgentLeavesTheSameLog(t *testing.T) {
 	t.Parallel()
 	vendor := newVendor([][]vendorItem{

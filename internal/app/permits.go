@@ -146,8 +146,8 @@ func (d *externalDesk) Permit(ctx context.Context, w errand.Work, c external.Cau
 	return decided, errors.Join(err, d.answered(context.WithoutCancel(ctx), w, by, call.ID, o, err != nil))
 }
 
-// answered records the answer to a question as the end of its call. A call that is abandoned may be one of a run that has ended, of which the
-// record says as much already.
+// answered records the answer to a question as the end of its call. A call that is abandoned may be one of a run that has ended, of which
+// the record says as much already.
 func (d *externalDesk) answered(ctx context.Context, w errand.Work, by engines.Shown, call id.ToolCall, o errand.Outcome,
 	abandoned bool) error {
 	raw, err := json.Marshal(o)

@@ -49,7 +49,7 @@ func (o *outsider) tools(allowed, refused string) {
 // question waits until a run asks a person.
 func (o *outsider) question(r id.Run) map[string]any {
 	o.t.Helper()
-	for deadline := time.Now().Add(wall.Patience); ; time.Sleep(50 * time.Millisecond) { // a person who looks again and again
+	for deadline := time.Now().Add(wall.Patience); ; <-time.After(50 * time.Millisecond) { // a person who looks again and again
 		if open := o.questions(r, "pending"); len(open) > 0 {
 			return open[0]
 		}
@@ -79,7 +79,7 @@ func (o *outsider) decide(q map[string]any, body string) {
 // withdrawn waits until no question of a run is open, and holds that the last one was taken back.
 func (o *outsider) withdrawn(r id.Run) {
 	o.t.Helper()
-	for deadline := time.Now().Add(wall.Patience); len(o.questions(r, "withdrawn")) == 0; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(wall.Patience); len(o.questions(r, "withdrawn")) == 0; <-time.After(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			o.t.Fatal("the question stays open: " + o.standing(r))
 		}

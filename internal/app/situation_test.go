@@ -183,7 +183,7 @@ func (x *stage) play(t *testing.T, s situation) string {
 	own := *x.d
 	own.t = t
 	x.t, x.d, x.first.t = t, &own, t
-	in, _ := x.d.ask("POST", "/v1/spaces", `{"best_effort":true}`, "")
+	in, _ := x.d.ask("POST", "/v1/spaces", `{"best_effort":true,"ttl_seconds":2592000}`, "")
 	thread, _ := x.d.ask("POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "")
 	x.space, x.thread = text(in, "id"), text(thread, "thread_id")
 	run, _ := x.d.ask("POST", "/v1/blueprints/"+x.name+"/runs",

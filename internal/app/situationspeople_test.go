@@ -130,7 +130,8 @@ func TestAnApprovalOfThreeDays(t *testing.T) {
 // TestAnApprovalThatNobodyGives leaves a question open for longer than questions live: the call is refused, and the run goes on.
 func TestAnApprovalThatNobodyGives(t *testing.T) {
 	dir := t.TempDir()
-	s := situation{name: "nobody", end: "Three.", scenes: then(does("createFile", writesA), does("shell", removes)), told: "refused: shell"}
+	s := situation{name: "nobody", end: "Three.", scenes: then(does("createFile", writesA), does("shell", removes)),
+		told: "refused: shell"}
 	d := situationDaemon(t, dir, 0)
 	x := prepare(t, d, s, chatWire)
 	s.during = func(x *stage) {

@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// TestTheCassetteOfTheWeatherAgent has the agent of the demo work at a scripted model, once with a person who approves and once with one who
-// denies. What was recorded has to be the cassette that the demo plays; -update-situations writes it.
+// TestTheCassetteOfTheWeatherAgent has the agent of the demo work at a scripted model, once with a person who approves and once with one
+// who denies. What was recorded has to be the cassette that the demo plays; -update-situations writes it.
 func TestTheCassetteOfTheWeatherAgent(t *testing.T) {
 	cache := os.Getenv("AGENTBOX_CACHE")
 	if cache == "" {
@@ -102,7 +102,8 @@ func recordWeather(t *testing.T, data []byte, scenes []scene, word string) []mod
 	x.d.ask("PUT", "/v1/blueprints/weather", `{"text":`+jsonOf(t, text(locked, "text"))+`}`, "")
 	in, _ := x.d.ask("POST", "/v1/spaces", `{"runtime":"heavy","best_effort":true}`, "")
 	x.space = text(in, "id")
-	if raw, status := x.d.send("PUT", "/v1/spaces/"+x.space+"/files/data/seattle-weather.csv", string(data), ""); status >= http.StatusBadRequest {
+	at := "/v1/spaces/" + x.space + "/files/data/seattle-weather.csv"
+	if raw, status := x.d.send("PUT", at, string(data), ""); status >= http.StatusBadRequest {
 		t.Fatalf("%d %s", status, raw)
 	}
 	run, _ := x.d.ask("POST", "/v1/blueprints/weather/runs", `{"task":`+jsonOf(t, weatheragent.Task)+`,"space_id":"`+x.space+`"}`, "")

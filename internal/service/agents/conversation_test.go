@@ -240,8 +240,8 @@ func TestReadResultIsATool(t *testing.T) {
 	}
 }
 
-// TestARequestThatDidNotFitIsShortened holds that each request after one that did not fit into the model's window is shorter, also where the
-// blueprint's budget is far larger than that window, and that the run goes on for as long as there is something to shorten.
+// TestARequestThatDidNotFitIsShortened holds that each request after one that did not fit into the model's window is shorter, also where
+// the blueprint's budget is far larger than that window, and that the run goes on for as long as there is something to shorten.
 func TestARequestThatDidNotFitIsShortened(t *testing.T) {
 	c := conversation(blueprint.Blueprint{})
 	for n := range 4 {

@@ -130,8 +130,8 @@ func commandOf(b blueprint.Blueprint, task string, port int) (run.Operation, err
 	return op, op.Check()
 }
 
-// ownTime reports whether the session itself bounds the time of the program: it is longer than one command may take, or stands still while a
-// person is asked.
+// ownTime reports whether the session itself bounds the time of the program: it is longer than one command may take, or stands still while
+// a person is asked.
 func ownTime(b blueprint.Blueprint) bool {
 	return b.Adapter.Asks() || int64(b.Limits.Seconds)*1000 > run.MaxTimeoutMS
 }

@@ -15,7 +15,8 @@ import (
 	"agentbox/internal/testkit/wall"
 )
 
-// TestAResultThatCannotBeRecorded ends a run as failed whose result the daemon does not take. Offered again, or given back, it would never end.
+// TestAResultThatCannotBeRecorded ends a run as failed whose result the daemon does not take. Offered again, or given back, it would never
+// end.
 func TestAResultThatCannotBeRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

@@ -358,7 +358,8 @@ func plant(t *testing.T) *planted {
 	p.within = map[string][]string{
 		"thread_id 0": {"plumthread", "plumword", "plumgone"}, "message_id 0": {"plumword"}, "space_id 0": {"plumspace", "plumfile", "plumwork",
 			"plumfork", "plumkept"}, "space_id 1": {"plumfork"},
-		"run_id 0": {"plumwork", "plumkept"}, "run_id 1": {"plumorder", "plumstep", "plumcall", "plumpaper"}, "step_id 0": {"plumstep", "plumcall",
+		"run_id 0": {"plumwork", "plumkept"}, "run_id 1": {"plumorder", "plumstep", "plumcall", "plumpaper"},
+		"step_id 0": {"plumstep", "plumcall",
 			"plumpaper"}, "tool_call_id 0": {"plumcall"},
 		"artifact_id 0": {"plumpaper"}, "artifact_id 1": {"plumkept"}, "approval_id 0": {"plumask"}, "incident_id 0": {"plumflood"},
 	}

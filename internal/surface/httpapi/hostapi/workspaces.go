@@ -97,7 +97,7 @@ func (s *Workspaces) importWorkspace(w http.ResponseWriter, r *http.Request, c w
 	}
 	defer spooled.Close()
 	file.Ref, file.Content = ref, spooled
-	doc, err := s.transfer.Import(c.Lasting(), c.Origin(), c.Caller.Workspace, file, c.ServiceKey())
+	doc, err := s.transfer.Import(c.Lasting(r.Context()), c.Origin(), c.Caller.Workspace, file, c.ServiceKey())
 	if err != nil {
 		return err
 	}

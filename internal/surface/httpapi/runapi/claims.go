@@ -301,7 +301,7 @@ func (s *Claims) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 const maxClaimBody = 4 << 10
 
 func (s *Claims) claimRun(waiting context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
-	ctx := c.Lasting() // a caller who closed their side may still read
+	ctx := c.Lasting(waiting) // a caller who closed their side may still read
 	var want engines.Wanted
 	var wait time.Duration
 	if in.Body != nil {
@@ -387,7 +387,7 @@ func (s *Claims) executable(ctx context.Context, c wire.Call, input json.RawMess
 
 // claim claims the next run, and waits for one as long as the caller said.
 func (s *Claims) claim(waiting context.Context, c wire.Call, want engines.Wanted, wait time.Duration) (run.Run, string, error) {
-	ctx := c.Lasting()
+	ctx := c.Lasting(waiting)
 	if want.Room != "" {
 		if err := s.engines.Place(ctx, c.Caller.Workspace, want.Room, ""); err != nil {
 			return run.Run{}, "", err // nothing would ever come

@@ -114,7 +114,7 @@ func (s *Contexts) runCell(ctx context.Context, c wire.Call, in *struct {
 		return nil, err
 	}
 	q.Waits = wait > 0
-	doc, err := s.runs.Start(c.Lasting(), c.Origin(), q)
+	doc, err := s.runs.Start(c.Lasting(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}

@@ -272,7 +272,7 @@ func (s *Runs) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswe
 		wait = 0
 	}
 	q.Waits, q.Artifacts = wait > 0, sent.Artifacts
-	doc, err := s.runs.Start(c.Lasting(), c.Origin(), q)
+	doc, err := s.runs.Start(c.Lasting(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +305,7 @@ func (s *Runs) waited(ctx context.Context, c wire.Call, doc run.Run, answered id
 			return nil, err
 		}
 	}
-	events, err := s.runs.History.Events(c.Lasting(), doc) // a caller who closed their side may still read
+	events, err := s.runs.History.Events(c.Lasting(ctx), doc) // a caller who closed their side may still read
 	if err != nil {
 		return nil, err
 	}
@@ -382,7 +382,7 @@ func (s *Runs) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	RunPath
 	Body resumeRequest
 }) (*eventsAnswer, error) {
-	doc, err := s.find(c.Lasting(), c, in.RunPath)
+	doc, err := s.find(c.Lasting(ctx), c, in.RunPath)
 	if err != nil {
 		return nil, err
 	}
@@ -400,9 +400,9 @@ func (s *Runs) resumeRun(ctx context.Context, c wire.Call, in *struct {
 		return nil, fault.New(fault.Conflict, "operation_not_waiting", "operation %.128q does not wait for a person", about)
 	}
 	decided, err := wire.Once(c, func() (policy.Approval, error) {
-		return s.gate.Approvals.Get(c.Lasting(), c.Caller.Workspace, approval)
+		return s.gate.Approvals.Get(c.Lasting(ctx), c.Caller.Workspace, approval)
 	}, func() (policy.Approval, error) {
-		return s.approvals.Decide(c.Lasting(), c, approval, policyapi.AnswerRequest{Decision: in.Body.Approval.Decision,
+		return s.approvals.Decide(c.Lasting(ctx), c, approval, policyapi.AnswerRequest{Decision: in.Body.Approval.Decision,
 			Reason: in.Body.Approval.Reason})
 	})
 	if err != nil {

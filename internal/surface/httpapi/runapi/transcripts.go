@@ -154,7 +154,7 @@ func (s *Transcripts) importRun(w http.ResponseWriter, r *http.Request, c wire.C
 	if err := again(spooled); err != nil {
 		return err
 	}
-	doc, err := s.runs.Transcripts.Import(c.Lasting(), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest,
+	doc, err := s.runs.Transcripts.Import(c.Lasting(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest,
 		Size: ref.Size}, spooled, attested, c.ServiceKey())
 	if err != nil {
 		return err

@@ -248,7 +248,7 @@ func (s *Files) put(ctx context.Context, c wire.Call, n int, sp id.Space, to str
 		command = append(command, " "+mode...)
 	}
 	origin := c.Part(n, event.DigestOf(command))
-	entry, err := s.spaces.Files.Write(c.Lasting(), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest,
+	entry, err := s.spaces.Files.Write(c.Lasting(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest,
 		ref.Size, spooled)
 	return entry, ref.Digest, err
 }

@@ -38,7 +38,6 @@ type Call struct {
 	once    string       // the key as the log sees it, scoped to the principal and the endpoint
 	command event.Digest // of the request
 	again   func() error // authenticates the caller once more
-	lasting context.Context
 }
 
 // callKey is the context key of the call: the only way from the outer handler, which admits a caller, through the router to an operation.
@@ -52,9 +51,9 @@ func callOf(ctx context.Context) Call {
 // Host is the host and port under which the request reached the server.
 func (c Call) Host() string { return c.host }
 
-// Lasting returns the request's context without the end of the connection. What the handler does under it is done and recorded even if the
-// client has gone. The context of a handler is this one, except that of a Stream and of an operation that waits.
-func (c Call) Lasting() context.Context { return c.lasting }
+// Lasting returns a handler's context without the end of the connection. What the handler does under it is done and recorded even if the
+// client has gone. The contexts of a Stream and of an operation that waits end with the connection.
+func (Call) Lasting(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // ServiceKey is the idempotency key as the log sees it: short, and nobody's meets another principal's.
 func (c Call) ServiceKey() string {

@@ -188,8 +188,7 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 	c.route = rt
 	waiting := r.Context()
 	// A client may close its end once it has sent everything, and still read the answer: that ends a context of net/http.
-	c.lasting = context.WithoutCancel(waiting)
-	r = r.WithContext(c.lasting)
+	r = r.WithContext(context.WithoutCancel(waiting))
 	if rt.public && r.Method == http.MethodPost { // anybody may call it, and may guess
 		if err := s.limiter.allow(w.Header(), address(r.RemoteAddr), rateFailures, s.Rates.Failures); err != nil {
 			return err
