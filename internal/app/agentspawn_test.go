@@ -68,7 +68,7 @@ func TestASubAgent(t *testing.T) {
 		p.talk(task, "Three.",
 			one("spawn", `{"task":"go","blueprint":"stranger"}`, refused("spawn_blueprint",
 				"the agent may start sub-agents of its own blueprint, and of those that comms.spawn of its blueprint names", ""), false),
-			one("spawn", `{"task":"Write it down."}`, "status: succeeded\nreport:\nIt is written.\n", true),
+			one("spawn", `{"task":"Write it down."}`, "status: succeeded\nreport:\nIt is written.\nartifact: a.txt, text/plain, 6 bytes\n", true),
 			one("readFile", `{"path":"a.txt"}`, "1 2 3\n", true),
 			one("spawn", `{"task":"Again."}`, refused("spawn_limit",
 				"this agent has started as many sub-agents as limits.children permits", "Do the rest yourself."), false),
@@ -110,7 +110,7 @@ func TestASubAgentInASpaceOfItsOwn(t *testing.T) {
 	p := startPlayed(t, "limits: {children: 2, depth: 1}\n")
 	p.recordAll(
 		p.talk(task, "Three.",
-			one("spawn", `{"task":"Write it down.","space":"new"}`, "status: succeeded\nreport:\nIt is written.\n", true),
+			one("spawn", `{"task":"Write it down.","space":"new"}`, "status: succeeded\nreport:\nIt is written.\nartifact: a.txt, text/plain, 6 bytes\n", true),
 			one("readFile", `{"path":"a.txt"}`, "failed: there is no \"a.txt\"\n", false),
 		),
 		p.child("Write it down.", "It is written.", true,

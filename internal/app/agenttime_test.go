@@ -41,7 +41,9 @@ func TestTheTimeOfATool(t *testing.T) {
 	const ended = "exit code: 124\nit was ended at its time limit\n" +
 		"failed: the command did not end within 1000 ms; it and its children were killed\n"
 	p.plays(
-		one("code", `{"language":"python","code":"while True: pass","timeout":20000}`, ended, false),
+		one("code", `{"language":"python","code":"while True: pass","timeout":20000}`, ended+"stderr:\nTraceback (most recent call last):\n"+
+			"  File \"<cell 1>\", line 1, in <module>\n    while True: pass\nKeyboardInterrupt\n"+
+			"agentbox: the cell was interrupted; the context keeps its variables\n", false),
 		one("shell", `{"command":"while true; do :; done"}`, ended, false),
 		one("shell", `{"command":"while true; do :; done","timeout":30000}`, ended, false),
 		one("shell", `{"command":"echo done"}`, "exit code: 0\nstdout:\ndone\n", true),

@@ -236,6 +236,10 @@ func (p *played) ends(run id.Run) {
 		calls, _ := p.d.app.Engines.Look.Calls(p.t.Context(), id.DefaultWorkspace, engines.Of{Run: run}, "", 100)
 		for _, c := range calls {
 			p.t.Logf("%s %s: %s%s", c.Tool, c.Status, c.Output, c.Error)
+			if c.Child != "" {
+				told, _ := p.d.send("GET", "/v1/runs/"+string(c.Child), "", "")
+				p.t.Logf("%s", told)
+			}
 		}
 		p.t.Fatalf("the run ended otherwise: %s", raw)
 	}
@@ -410,7 +414,8 @@ func TestAnAgentFetchesWhatAPersonApproves(t *testing.T) {
 	s := startSite(t)
 	p := startPlayed(t, fetching(s))
 	p.inSpace(`"policy_overrides":{"allow":{"domains":` + jsonOf(t, p.def.Space.Network.Allow) + `},"ask":{"domains":["127.0.0.1"]}}`)
-	denied := tool.Refusal{Tool: "http_fetch", Rule: "approval_denied", Reason: "a person denied this: not this one"}.Text()
+	denied := tool.Refusal{Tool: "http_fetch", Rule: "approval_denied", Reason: "a person refused it: not this one",
+		Instead: "Do without it, or change the request."}.Text()
 	p.record(one("http_fetch", `{"url":"`+s.URL+`/x","method":"HEAD"}`, "status: 200\nurl: "+s.URL+"/x\ntype: text/html\n", true),
 		one("http_fetch", `{"url":"`+s.URL+`/y"}`, denied, false))
 	owner := p.d.key
@@ -443,10 +448,10 @@ func TestAnAgentRunsCodeInANanoSpace(t *testing.T) {
 	p := startPlayed(t, "", withNano(t))
 	p.inSpace(`"runtime":"nano"`)
 	p.plays(
-		one("code", `{"language":"python","code":"x = 20\nprint('made')"}`, "exit code: 0\nstdout:\nmade\n", true),
-		one("code", `{"language":"python","code":"x + 1"}`, "exit code: 0\nstdout:\n21\n", true),
-		one("code", `{"language":"javascript","code":"var n = 4; n * 2"}`, "exit code: 0\nstdout:\n8\n", true),
-		one("code", `{"language":"python","context":"other","code":"'x' in globals()"}`, "exit code: 0\nstdout:\nFalse\n", true),
+		one("code", `{"language":"javascript","code":"var n = 4; console.log('made')"}`, "exit code: 0\nstdout:\nmade\n", true),
+		one("code", `{"language":"javascript","code":"n * 2"}`, "exit code: 0\nstdout:\n8\n", true),
+		one("code", `{"language":"typescript","code":"const m: number = n + 1; m"}`, "exit code: 0\nstdout:\n5\n", true),
+		one("code", `{"language":"javascript","context":"other","code":"typeof n"}`, "exit code: 0\nstdout:\n'undefined'\n", true),
 	)
 	if raw, _ := p.d.send("GET", "/v1/spaces/"+p.space, "", ""); !strings.Contains(string(raw), `"tier":"nano"`) {
 		t.Errorf("the space is %s", raw)

@@ -117,5 +117,5 @@ func (u use) shows(ctx context.Context, question id.Approval) {
 	if err != nil {
 		return
 	}
-	u.a.Runs.Frames.Result(ctx, u.work.Run, string(u.call), history.Required(run.Operation{ID: string(u.call), Type: u.name}, doc))
+	u.question(ctx, u.work, history.Required(run.Operation{ID: string(u.call), Type: u.name}, doc))
 }

@@ -14,7 +14,6 @@ import (
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/tool"
 	"agentbox/internal/service/agents"
-	"agentbox/internal/service/tools"
 	"agentbox/internal/testkit/wall"
 )
 
