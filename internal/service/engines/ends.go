@@ -140,7 +140,7 @@ func (d *Service) endChildren(ctx context.Context, origin event.Origin, of run.R
 			_, err = d.Cancel(ctx, origin, of.Workspace, r, whyOrphaned)
 		}
 		if err != nil && !errors.Is(err, run.ErrEnded) {
-			d.Logger.Warn("end the run of a sub-agent", "code", "child_not_ended", "run", r, "error", err)
+			d.Logger.Warn("end the run of a sub-agent", "code", "sub_agent_not_ended", "run", r, "error", err)
 		}
 	}
 }
