@@ -43,14 +43,13 @@ func (a *App) workOnAgents(ctx context.Context) error {
 	if !a.Config.Floating {
 		loop.Pins = a.Blueprints.Pins
 	}
-	return (&runner.Runner{Claims: d, Perform: performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: agentHands,
-		Done: d.left}).Run(ctx)
+	d.runner = &runner.Runner{Claims: d, Perform: performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: agentHands, Done: d.left}
+	return d.runner.Run(ctx)
 }
 
 // offeredTools returns those of the tools which come with the program that a blueprint's agent is offered.
 func offeredTools(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
-	o := b.Effective().Tools
-	return tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
+	return tools.Offered(tools.OfferOf(b))
 }
 
 // agentStarter begins the runs of agents.
@@ -62,15 +61,21 @@ func (a *App) agentStarter() *agents.Starter {
 		},
 		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: agentTools(a), Space: a.agentSpace, Thread: a.agentThread,
 		Floating: a.Config.Floating, External: startExternal,
+		NoTools: func(ctx context.Context, ws id.Workspace, name string) (bool, error) {
+			held, err := a.Models.Get(ctx, ws, name)
+			return held.NoTools, err
+		},
 		Before: func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
 			return agentBefore(ctx, a, ws, r)
 		},
 		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
-			return a.Engines.Create(ctx, origin, engines.Request{
-				Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input,
-			})
+			return a.Engines.Create(ctx, origin, requestOf(t, input))
 		},
 	}
+}
+
+func requestOf(t agents.Task, input json.RawMessage) engines.Request {
+	return engines.Request{Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input}
 }
 
 // agentSpace makes the space in which an agent works, as its blueprint says.
@@ -111,6 +116,7 @@ func (a *App) agentThread(ctx context.Context, origin event.Origin, t agents.Tas
 // agentDesk implements the records of the loop.
 type agentDesk struct {
 	*desk
+	runner *runner.Runner // also works on sub-agents
 
 	mu   sync.Mutex                 // guards told
 	told map[id.Run]map[string]bool // the refusals and questions that the viewers of a run have got

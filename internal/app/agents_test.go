@@ -49,8 +49,7 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 	if err := json.Unmarshal([]byte(jsonOf(t, made)), &entry); err != nil {
 		t.Fatal(err)
 	}
-	o := def.Effective().Tools
-	offered, hash, err := tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
+	offered, hash, err := tools.Offered(tools.OfferOf(def))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,8 @@ import (
 const (
 	maxTold  = 40 << 10 // bytes of the recorded text of an outcome; a longer text is an artifact
 	maxShown = 16 << 10 // bytes of a value that code shows, as a text
+
+	toolResult = "tool_result" // the kind of the artifact of a long result
 )
 
 // use is one call of a tool of the daemon.
@@ -38,48 +40,93 @@ type use struct {
 	space id.Space
 	name  string // of the tool
 	args  json.RawMessage
+	left  errand.Left // of the time of the call and of the run
 }
 
-// doers do what the tools of the daemon are called for, by their names in the table of tools.
-func doers() map[string]func(use, context.Context) (errand.Outcome, error) {
-	return map[string]func(use, context.Context) (errand.Outcome, error){
-		tools.CodeTool: use.code, tools.FetchTool: use.fetch, tools.AskTool: use.ask, tools.MessageTool: use.message,
-		tools.SearchTool: use.search, tools.HTMLTool: use.markdown,
+// doer does what a tool of the daemon is called for.
+type doer struct {
+	do func(use, context.Context) (errand.Outcome, error)
+	// waits says that a call may wait: for a person, a command or another agent. Then do holds the call's time, and says how long it worked.
+	waits bool
+	// operates says that a call is an operation in the space, which people who watch the run are shown.
+	operates bool
+}
+
+// doers are the tools of the daemon, by their names in the table of tools.
+func doers() map[string]doer {
+	return map[string]doer{
+		tools.CodeTool:    {use.code, true, true},
+		tools.MDReadTool:  {use.mdRead, true, true},
+		tools.MDWriteTool: {use.mdWrite, true, true},
+		tools.FetchTool:   {use.fetch, true, false},
+		tools.AskTool:     {use.ask, true, false},
+		tools.SpawnTool:   {use.spawn, true, false},
+		tools.MessageTool: {use.message, false, false},
+		tools.SearchTool:  {use.search, false, false},
+		tools.HTMLTool:    {use.markdown, false, false},
 	}
 }
 
+// doer returns what does the call; false for an operation of the protocol.
+func (u use) doer() (doer, bool) {
+	if _, _, served := mcp.Split(u.name); served {
+		return doer{do: use.serve, waits: true}, true
+	}
+	one, ok := doers()[u.name]
+	return one, ok
+}
+
 // Operate implements agents.Records.
-func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, task json.RawMessage) (errand.Outcome,
-	error) {
+func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, task json.RawMessage,
+	left errand.Left) (errand.Outcome, error) {
 	var named struct {
 		Type string `json:"type"`
 	}
 	if err := json.Unmarshal(task, &named); err != nil {
 		return errand.Outcome{}, err
 	}
-	do, own := doers()[named.Type]
-	if _, _, served := mcp.Split(named.Type); served {
-		do, own = use.serve, true
-	}
-	if !own {
-		return d.inSpace(ctx, w, call, in, task)
+	u := use{agentDesk: d, work: w, call: call, space: in, name: named.Type, args: task, left: left}
+	if _, own := u.doer(); !own {
+		timed, err := timedCommand(named.Type, task, left.Most())
+		if err != nil {
+			return errand.Outcome{}, err
+		}
+		return d.inSpace(ctx, w, call, in, timed)
 	}
 	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	o, err := do(use{agentDesk: d, work: w, asked: asked, call: call, space: in, name: named.Type, args: task}, ctx)
+	u.asked = asked
+	if doer, _ := u.doer(); doer.operates {
+		return u.own(ctx)
+	}
+	if err := u.announce(ctx); err != nil {
+		return errand.Outcome{}, err
+	}
+	o, err := u.own(ctx)
+	if err == nil {
+		err = u.show(ctx, o)
+	}
+	return o, err
+}
+
+// own does what a tool of the daemon is called for. What the call itself gets wrong is its outcome.
+func (u use) own(ctx context.Context) (errand.Outcome, error) {
+	o, err := u.do(ctx)
 	switch kind := fault.KindOf(err); {
 	case err == nil || fault.CodeOf(err) == policy.ReasonKillSwitch: // it waits until the switch is lifted
 	case kind == fault.Denied:
 		var refused *fault.Error
-		o = errand.Outcome{Status: errand.Refused, Code: fault.CodeOf(err), Reason: err.Error()}
+		o = errand.Outcome{Status: errand.Refused, Code: fault.CodeOf(err), Reason: err.Error(), Worked: o.Worked}
 		if errors.As(err, &refused) {
 			o.Reason, o.Instead = refused.Msg, refused.Suggestion
 		}
 		return o, nil
-	case kind == fault.Invalid || kind == fault.NotFound || kind == fault.Conflict:
-		return d.say(ctx, w, call, named.Type, failed(err))
+	case kind == fault.Invalid || kind == fault.NotFound || kind == fault.Conflict || errors.Is(err, errToolLate):
+		said, err := u.say(ctx, u.work, u.call, u.name, failed(err))
+		said.Worked = o.Worked
+		return said, err
 	}
 	return o, err
 }
@@ -116,7 +163,7 @@ func (d *agentDesk) say(ctx context.Context, w errand.Work, call id.ToolCall, na
 	}
 	size := int64(len(text))
 	kept, err := d.a.Engines.Artifacts.Add(ctx, d.origin(), w.Workspace, w.Token, engines.ArtifactRequest{
-		Step: made.Step, Kind: "tool_result", Title: name, Media: "text/plain; charset=utf-8", Size: &size, Digest: event.DigestOf([]byte(text)),
+		Step: made.Step, Kind: toolResult, Title: name, Media: "text/plain; charset=utf-8", Size: &size, Digest: event.DigestOf([]byte(text)),
 	})
 	if err == nil {
 		_, err = d.a.Engines.Artifacts.Store(ctx, d.origin(), w.Workspace, w.Token, kept.ID, bytes.NewReader([]byte(text)))
@@ -182,7 +229,7 @@ func (u use) code(ctx context.Context) (errand.Outcome, error) {
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	op, err := runs.Cell{Context: c.Context, Language: c.Language, Code: c.Code, Timeout: c.Timeout}.Operation()
+	op, err := runs.Cell{Context: c.Context, Language: c.Language, Code: c.Code, Timeout: shorter(c.Timeout, u.left.Most())}.Operation()
 	if err != nil {
 		return errand.Outcome{}, err
 	}
@@ -206,16 +253,19 @@ func (u use) fetch(ctx context.Context) (errand.Outcome, error) {
 	}
 	page, err := u.a.Pages.Get(ctx, webpages.Query{
 		Origin: u.requester(), Workspace: u.work.Workspace, Room: u.asked.Room, Space: u.space, Run: u.work.Run, Call: u.call, Tool: u.name,
-		URL: f.URL, Method: f.Method,
+		URL: f.URL, Method: f.Method, Most: u.left.Most(),
 	})
+	worked := page.Worked.Milliseconds()
 	if err != nil {
-		return errand.Outcome{}, err
+		return errand.Outcome{Worked: worked}, err
 	}
 	text, err := tools.Page(page.Answer, page.URL, f)
 	if err != nil {
-		return errand.Outcome{}, err
+		return errand.Outcome{Worked: worked}, err
 	}
-	return u.say(ctx, u.work, u.call, u.name, tool.Result{OK: page.Status < 400, Text: text})
+	o, err := u.say(ctx, u.work, u.call, u.name, tool.Result{OK: page.Status < 400, Text: text})
+	o.Worked = worked
+	return o, err
 }
 
 // markdown turns HTML into Markdown.

@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/tool"
 	"agentbox/internal/domain/web"
+	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/service/agents"
 	"agentbox/internal/service/blueprints"
 	"agentbox/internal/service/engines"
@@ -48,6 +49,7 @@ type turn struct {
 	calls   []model.Call
 	results []model.Result
 	heard   []string // before the next request
+	says    string   // instead of calls: the answer of a model that calls tools in plain text
 }
 
 // one is a turn with one call.
@@ -70,22 +72,34 @@ func startPlayed(t *testing.T, more string, prepare ...func(*played)) *played {
 		do(p)
 	}
 	p.d.ask("PUT", "/v1/models/played", `{"provider":"scripted","base_url":"counter","model":"any"}`, "")
-	locked, _ := p.d.ask("POST", "/v1/blueprints/lock", `{"text":`+jsonOf(t, source)+`}`, "")
-	made, _ := p.d.ask("PUT", "/v1/blueprints/counter", `{"text":`+jsonOf(t, locked["text"])+`}`, "")
-	var entry struct {
-		Locked event.Digest `json:"locked_sha256"`
-	}
-	if err := json.Unmarshal([]byte(jsonOf(t, made)), &entry); err != nil {
-		t.Fatal(err)
-	}
-	p.locked = entry.Locked
+	p.lock(source)
 	if p.space == "" {
-		in, _ := p.d.ask("POST", "/v1/spaces", `{"best_effort":true,"policy_overrides":`+p.overrides()+`}`, "")
-		p.space = text(in, "id")
+		p.inSpace(`"policy_overrides":` + p.overrides())
 	}
 	thread, _ := p.d.ask("POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "")
 	p.thread = text(thread, "thread_id")
 	return p
+}
+
+// lock registers the blueprint of a text, with its pins.
+func (p *played) lock(source string) {
+	p.t.Helper()
+	locked, _ := p.d.ask("POST", "/v1/blueprints/lock", `{"text":`+jsonOf(p.t, source)+`}`, "")
+	made, _ := p.d.ask("PUT", "/v1/blueprints/counter", `{"text":`+jsonOf(p.t, locked["text"])+`}`, "")
+	var entry struct {
+		Locked event.Digest `json:"locked_sha256"`
+	}
+	if err := json.Unmarshal([]byte(jsonOf(p.t, made)), &entry); err != nil {
+		p.t.Fatal(err)
+	}
+	p.locked = entry.Locked
+}
+
+// inSpace makes the space in which the agent works from now on.
+func (p *played) inSpace(more string) {
+	p.t.Helper()
+	in, _ := p.d.ask("POST", "/v1/spaces", `{"best_effort":true,`+more+`}`, "")
+	p.space = text(in, "id")
 }
 
 // begin starts the daemon, again after stop.
@@ -107,14 +121,27 @@ func (p *played) overrides() string {
 const task = "Count to three."
 
 // record writes the cassette of a conversation that ends with a report.
-func (p *played) record(turns ...turn) {
+func (p *played) record(turns ...turn) { p.t.Helper(); p.recordAll(p.talk(task, "Three.", turns...)) }
+
+// talk is a conversation that a cassette knows.
+type talk struct {
+	def      blueprint.Blueprint
+	offered  []tool.Tool
+	key      string
+	task     string
+	protocol string
+	turns    []turn
+	report   string // "" for a conversation that does not come to its end
+}
+
+// talk is a conversation of the blueprint's agent.
+func (p *played) talk(task, report string, turns ...turn) talk {
 	p.t.Helper()
-	o := p.def.Effective().Tools
-	offered, hash, err := tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
+	offered, hash, err := tools.Offered(tools.OfferOf(p.def))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if len(o.MCP) > 0 {
+	if len(p.def.Tools.MCP) > 0 {
 		more, err := p.d.app.Servers.Offered(p.t.Context(), id.DefaultWorkspace, p.def)
 		if err != nil {
 			p.t.Fatal(err)
@@ -126,32 +153,16 @@ func (p *played) record(turns ...turn) {
 	}
 	m := errand.Mission{Version: 1, Blueprint: "counter", Edition: 1, Locked: p.locked, Loop: agents.Hash(), Tools: hash,
 		Space: id.Space(p.space), Task: task}
-	c := agents.Begin(p.def, append(offered, agents.ReadResult()), agents.CacheKey(m), m.Task)
+	return talk{p.def, offered, agents.CacheKey(m), task, p.def.Tools.Protocol, turns, report}
+}
+
+// recordAll writes the cassette of several conversations.
+func (p *played) recordAll(talks ...talk) {
+	p.t.Helper()
 	tape := model.Cassette{}
-	answer := func(a model.Answer) {
-		next := c.Next()
-		if next.Request == nil {
-			p.t.Fatalf("the conversation ends: %+v", next.End)
-		}
-		r, err := model.Record(*next.Request, &a, nil)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		tape.Recordings = append(tape.Recordings, r)
-		c.Answered(a)
+	for _, one := range talks {
+		tape.Recordings = append(tape.Recordings, one.recordings(p.t)...)
 	}
-	for _, one := range turns {
-		a := model.Answer{Stop: model.StopTools, Usage: model.Usage{Input: 10, Output: 5}}
-		for i := range one.calls {
-			a.Parts = append(a.Parts, model.Part{Type: model.CallPart, Call: &one.calls[i]})
-		}
-		answer(a)
-		c.Acted(one.results)
-		for _, said := range one.heard {
-			c.Hear(said)
-		}
-	}
-	answer(model.Answer{Stop: model.StopEnd, Usage: model.Usage{Input: 20, Output: 2}, Parts: []model.Part{model.Text("Three.")}})
 	raw, err := tape.Write()
 	if err != nil {
 		p.t.Fatal(err)
@@ -163,6 +174,45 @@ func (p *played) record(turns ...turn) {
 	if err := os.WriteFile(filepath.Join(folder, "counter.jsonl"), raw, 0o600); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// recordings are the requests of a conversation, with their answers.
+func (k talk) recordings(t *testing.T) (tape []model.Recording) {
+	t.Helper()
+	c := agents.Begin(k.def, append(slices.Clone(k.offered), agents.ReadResult()), k.key, k.task)
+	c.Speak(k.protocol)
+	answer := func(a model.Answer) {
+		next := c.Next()
+		if next.Request == nil {
+			t.Fatalf("the conversation ends: %+v", next.End)
+		}
+		r, err := model.Record(*next.Request, &a, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tape = append(tape, r)
+		c.Answered(a)
+	}
+	for _, one := range k.turns {
+		a := model.Answer{Stop: model.StopTools, Usage: model.Usage{Input: 10, Output: 5}}
+		for i := range one.calls {
+			a.Parts = append(a.Parts, model.Part{Type: model.CallPart, Call: &one.calls[i]})
+		}
+		if one.says != "" {
+			a.Stop, a.Parts = model.StopEnd, []model.Part{model.Text(one.says)}
+		}
+		answer(a)
+		if one.results != nil {
+			c.Acted(one.results)
+		}
+		for _, said := range one.heard {
+			c.Hear(said)
+		}
+	}
+	if k.report != "" {
+		answer(model.Answer{Stop: model.StopEnd, Usage: model.Usage{Input: 20, Output: 2}, Parts: []model.Part{model.Text(k.report)}})
+	}
+	return tape
 }
 
 // start begins the agent's run.
@@ -186,6 +236,10 @@ func (p *played) ends(run id.Run) {
 		calls, _ := p.d.app.Engines.Look.Calls(p.t.Context(), id.DefaultWorkspace, engines.Of{Run: run}, "", 100)
 		for _, c := range calls {
 			p.t.Logf("%s %s: %s%s", c.Tool, c.Status, c.Output, c.Error)
+			if c.Child != "" {
+				told, _ := p.d.send("GET", "/v1/runs/"+string(c.Child), "", "")
+				p.t.Logf("%s", told)
+			}
 		}
 		p.t.Fatalf("the run ended otherwise: %s", raw)
 	}
@@ -352,5 +406,99 @@ func TestEachToolIsRefused(t *testing.T) {
 	p.plays(turns...)
 	if raw, _ := p.d.send("GET", "/v1/threads/"+p.thread+"/messages", "", ""); len(s.asked) > 0 || strings.Contains(string(raw), "hello") {
 		t.Errorf("the site was asked %v, and the thread is %s", s.asked, raw)
+	}
+}
+
+// TestAnAgentFetchesWhatAPersonApproves asks a person about each page. It is fetched after they have approved, and not where they deny.
+func TestAnAgentFetchesWhatAPersonApproves(t *testing.T) {
+	s := startSite(t)
+	p := startPlayed(t, fetching(s))
+	p.inSpace(`"policy_overrides":{"allow":{"domains":` + jsonOf(t, p.def.Space.Network.Allow) + `},"ask":{"domains":["127.0.0.1"]}}`)
+	denied := tool.Refusal{Tool: "http_fetch", Rule: "approval_denied", Reason: "a person refused it: not this one",
+		Instead: "Do without it, or change the request."}.Text()
+	p.record(one("http_fetch", `{"url":"`+s.URL+`/x","method":"HEAD"}`, "status: 200\nurl: "+s.URL+"/x\ntype: text/html\n", true),
+		one("http_fetch", `{"url":"`+s.URL+`/y"}`, denied, false))
+	owner := p.d.key
+	mia, _ := p.d.ask("POST", "/v1/principals", `{"kind":"user","role":"member","display_name":"Mia"}`, "")
+	key, _ := p.d.ask("POST", "/v1/keys", `{"name":"mia","principal_id":"`+text(mia, "principal_id")+`"}`, "")
+	p.d.key = text(key, "key")
+	run := p.start()
+	p.d.key = owner
+	answer := func(body string) {
+		var question string
+		p.until(func() bool {
+			asked, _ := p.d.ask("GET", "/v1/approvals?status=pending", "", "")
+			for _, q := range asked["approvals"].([]any) {
+				question = text(q.(map[string]any), "approval_id")
+			}
+			return question != ""
+		})
+		p.d.ask("POST", "/v1/approvals/"+question+"/decide", body, "")
+	}
+	answer(`{"decision":"approve"}`)
+	answer(`{"decision":"deny","reason":"not this one"}`)
+	p.ends(run)
+	if !slices.Equal(s.asked, []string{"HEAD /x"}) {
+		t.Errorf("the site was asked for %v", s.asked)
+	}
+}
+
+// TestAnAgentRunsCodeInANanoSpace keeps a variable between two calls where the tier is nano.
+func TestAnAgentRunsCodeInANanoSpace(t *testing.T) {
+	p := startPlayed(t, "", withNano(t))
+	p.inSpace(`"runtime":"nano"`)
+	p.plays(
+		one("code", `{"language":"javascript","code":"var n = 4; console.log('made')"}`, "exit code: 0\nstdout:\nmade\n", true),
+		one("code", `{"language":"javascript","code":"n * 2"}`, "exit code: 0\nstdout:\n8\n", true),
+		one("code", `{"language":"typescript","code":"const m: number = n + 1; m"}`, "exit code: 0\nstdout:\n5\n", true),
+		one("code", `{"language":"javascript","context":"other","code":"typeof n"}`, "exit code: 0\nstdout:\n'undefined'\n", true),
+	)
+	if raw, _ := p.d.send("GET", "/v1/spaces/"+p.space, "", ""); !strings.Contains(string(raw), `"tier":"nano"`) {
+		t.Errorf("the space is %s", raw)
+	}
+}
+
+// TestPeopleSeeTheDaemonsOwnTools holds the frames of the calls that are no operations: one of the call and one of its result, also where
+// the daemon was stopped in between.
+func TestPeopleSeeTheDaemonsOwnTools(t *testing.T) {
+	p := startPlayed(t, "")
+	ask := one("ask_person", `{"question":"Which colour?"}`, "A person has answered. Their words follow.", true)
+	ask.heard = []string{"Green."}
+	p.record(one("html_to_markdown", `{"html":"<h1>News</h1>"}`, "# News\n", true), ask, one("search", `{"words":"zebra crossing"}`,
+		"nothing was found\n", true))
+	run := p.start()
+	p.until(func() bool {
+		raw, _ := p.d.send("GET", "/v1/threads/"+p.thread+"/messages", "", "")
+		return strings.Contains(string(raw), "Which colour?")
+	})
+	p.d.stop()
+	p.begin()
+	p.d.ask("POST", "/v1/threads/"+p.thread+"/messages", `{"content_md":"Green."}`, "")
+	p.ends(run)
+	frames, err := p.d.app.Runs.Live.Read(t.Context(), run, 1, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for _, f := range frames {
+		var said struct {
+			Type    string `json:"type"`
+			Summary string `json:"summary"`
+			Success *bool  `json:"success"`
+		}
+		if json.Unmarshal(f.Data, &said) != nil {
+			continue
+		}
+		switch f.Kind {
+		case livestream.Operation:
+			shown = append(shown, said.Type+": "+said.Summary)
+		case livestream.Result:
+			shown = append(shown, said.Type+fmt.Sprintf(" %t", *said.Success))
+		}
+	}
+	want := []string{"html_to_markdown: <h1>News</h1>", "html_to_markdown true", "ask_person: Which colour?", "ask_person true",
+		"search: zebra crossing", "search true"}
+	if !slices.Equal(shown, want) {
+		t.Errorf("people see %q", shown)
 	}
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/id"
@@ -11,6 +12,7 @@ import (
 	"agentbox/internal/service/agents"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runs/history"
+	"agentbox/internal/service/tools"
 )
 
 // agentBefore returns a run of an agent, and its mission.
@@ -42,7 +44,7 @@ func (d *agentDesk) earlier(ctx context.Context, ws id.Workspace, r id.Run) (age
 	if !doc.Status.Ended() {
 		return agents.Earlier{}, agents.ErrGoesOn
 	}
-	e := agents.Earlier{Task: m.Task, After: m.After, Answers: map[int]model.Answer{}}
+	e := agents.Earlier{Task: m.Task, After: m.After, Protocol: m.Protocol, Answers: map[int]model.Answer{}}
 	if e.Past, err = d.Past(ctx, errand.Work{Workspace: ws, Run: r}); err != nil {
 		return e, err
 	}
@@ -72,7 +74,7 @@ func (d *agentDesk) inSpace(ctx context.Context, w errand.Work, call id.ToolCall
 		if index, approval := asked.Pending(); index >= 0 {
 			if q, err := d.a.Runs.History.Question(ctx, asked, index, approval); err == nil {
 				q.OperationID = string(call)
-				frames.Result(ctx, w.Run, q.OperationID, q)
+				d.question(ctx, w, q)
 			}
 		}
 	})
@@ -91,7 +93,46 @@ func (d *agentDesk) inSpace(ctx context.Context, w errand.Work, call id.ToolCall
 		result.OperationID = string(call)
 		frames.Result(ctx, w.Run, result.OperationID, result)
 	}
+	o.Worked = workedIn(told.Events)
 	return o, nil
+}
+
+// announce shows people who watch the run that a tool of the daemon is called, once.
+func (u use) announce(ctx context.Context) error {
+	begun, _, err := u.shown(ctx)
+	if err == nil && !begun && u.once(u.work.Run, "begun "+string(u.call)) {
+		u.a.Runs.Frames.Announce(ctx, u.work.Run, run.Outline{ID: string(u.call), Type: u.name, Summary: tools.Summary(u.args)})
+	}
+	return err
+}
+
+// shown reports what people who watch the run have been shown of the call by an engine that had the run before.
+func (u use) shown(ctx context.Context) (begun, ended bool, err error) {
+	call, err := u.a.Engines.Look.Call(ctx, u.work.Workspace, u.call)
+	if err != nil || call.Fence == u.work.Fence {
+		return false, false, err
+	}
+	return u.a.Runs.Frames.Shows(ctx, u.work.Run, string(u.call))
+}
+
+// show shows people who watch the run what came of a call of a tool of the daemon, once.
+func (u use) show(ctx context.Context, o errand.Outcome) error {
+	_, ended, err := u.shown(ctx)
+	if err != nil || ended || !u.once(u.work.Run, "ended "+string(u.call)) {
+		return err
+	}
+	result := run.Result{Type: u.name, OperationID: string(u.call), Timestamp: u.a.clock.Now().UTC(), Success: new(o.OK)}
+	switch {
+	case o.Status == errand.Refused:
+		result.Type, result.Success, result.OperationType = run.ResPolicyDenied, nil, u.name
+		result.ReasonCode, result.Reason, result.Suggestion = o.Code, o.Reason, o.Instead
+	case o.OK:
+		result.Content = new(o.Text)
+	default:
+		result.Error, _, _ = strings.Cut(o.Text, "\n")
+	}
+	u.a.Runs.Frames.Result(ctx, u.work.Run, result.OperationID, result)
+	return nil
 }
 
 // refused shows people who watch the run that policy refuses a call, or asks a person about it, before it reaches the space.
@@ -106,9 +147,22 @@ func (d *agentDesk) refused(ctx context.Context, w errand.Work, tool string, c e
 		if err != nil {
 			return
 		}
-		result = history.Required(run.Operation{ID: operation, Type: tool}, doc)
+		d.question(ctx, w, history.Required(run.Operation{ID: operation, Type: tool}, doc))
+		return
 	}
 	d.a.Runs.Frames.Result(ctx, w.Run, operation, result)
+}
+
+// question shows a question to people who watch the run, or a run for which it works.
+func (d *agentDesk) question(ctx context.Context, w errand.Work, q run.Result) {
+	d.a.Runs.Frames.Result(ctx, w.Run, q.OperationID, q)
+	m, ok := errand.ReadMission(w.Input)
+	if !ok || m.Lineage == nil {
+		return
+	}
+	for _, above := range m.Lineage.Above {
+		d.a.Runs.Frames.Result(ctx, above.Run, q.OperationID, q)
+	}
 }
 
 // once reports whether people who watch a run have not been told something yet.

@@ -85,12 +85,17 @@ func (d *desk) done(w errand.Work) {
 	}
 }
 
-// take notes a run that is worked on from now on.
+// take notes a run that was claimed and is worked on from now on.
 func (d *desk) take(ws id.Workspace) {
+	d.busy(ws)
+	d.last = ws
+}
+
+// busy notes a run that is worked on from now on.
+func (d *desk) busy(ws id.Workspace) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.held[ws]++
-	d.last = ws
 }
 
 // full reports whether as many runs of a workspace are worked on as may be.

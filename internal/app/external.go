@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net"
@@ -31,6 +32,9 @@ func performer(d *agentDesk, loop *agents.Loop) func(context.Context, errand.Wor
 	}
 	return func(ctx context.Context, w errand.Work) (errand.Result, error) {
 		if m, ok := errand.ReadMission(w.Input); ok {
+			if ended, err := d.orphaned(ctx, w, m); ended != nil || err != nil {
+				return *cmp.Or(ended, &errand.Result{}), err
+			}
 			b, _, err := a.Blueprints.Read(ctx, w.Workspace, m.Blueprint, m.Edition)
 			if err == nil && b.Adapter.Kind == blueprint.ExternalCLI {
 				return outside.Perform(ctx, w)

@@ -446,3 +446,30 @@ func TestCodingAgents(t *testing.T) {
 		})
 	}
 }
+
+// TestAnExternalAgentNeedsAHeavySpace gives a task to a program in a nano space, whose programs have no sockets.
+func TestAnExternalAgentNeedsAHeavySpace(t *testing.T) {
+	p := startPlayed(t, "", withNano(t))
+	p.d.send("PUT", "/v1/model-keys/vendor", `{"value":"`+realKey+`"}`, "")
+	p.d.ask("PUT", "/v1/models/m1", `{"provider":"openai","dialect":"generic","base_url":"http://127.0.0.1:1/v1","model":"none",`+
+		`"key":"vendor","allow_private":true}`, "")
+	p.inSpace(`"runtime":"nano","policy":"permissive"`)
+	locked, _ := p.d.ask("POST", "/v1/blueprints/lock", `{"text":`+jsonOf(t, "api_version: 1\nname: fixer\nmodels: {default: m1}\n"+
+		"policy: permissive\n"+miniBlueprint)+`}`, "")
+	p.d.ask("PUT", "/v1/blueprints/fixer", `{"text":`+jsonOf(t, locked["text"])+`}`, "")
+	made, _ := p.d.ask("POST", "/v1/blueprints/fixer/runs", `{"task":"go on","space_id":"`+p.space+`"}`, "")
+	if failure, _ := p.fails(id.Run(text(made, "run_id"))); failure != "space_not_heavy" {
+		t.Errorf("the run ended as %q", failure)
+	}
+}
+
+// TestAnExternalAgentGoesOnNoConversation refuses what a program cannot be told: an earlier conversation, and another model.
+func TestAnExternalAgentGoesOnNoConversation(t *testing.T) {
+	o := startOutsider(t, startVendor(t, func(int, []string) string { return says("yes") }), "", miniBlueprint)
+	for _, more := range []string{`"after_run_id":"run_00000000000000000000000001"`, `"model":"m1"`} {
+		raw, status := o.send("POST", "/v1/blueprints/fixer/runs", `{"task":"go on","space_id":"`+o.space+`",`+more+`}`, "")
+		if status != 400 || !strings.Contains(string(raw), `"conversation_unsupported"`) {
+			t.Errorf("%s: %d %s", more, status, raw)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
+	"time"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
@@ -88,14 +90,22 @@ func (u use) serve(ctx context.Context) (errand.Outcome, error) {
 	if err != nil {
 		return errand.Outcome{}, err
 	}
+	var began time.Time
 	said, err := u.a.Servers.Call(ctx, toolservers.Use{
 		Place: toolservers.Place{Origin: u.requester(), Workspace: u.work.Workspace, Room: u.asked.Room, Space: u.space, Run: u.work.Run},
-		Call:  u.call, Task: task, Seconds: b.Effective().Limits.ToolSeconds, Asks: u.shows,
+		Call:  u.call, Task: task, Seconds: min(b.Effective().Limits.ToolSeconds, int(math.Ceil(u.left.Most().Seconds()))), Asks: u.shows,
+		Allowed: func() { began = u.a.clock.Now() },
 	})
-	if err != nil {
-		return errand.Outcome{}, err
+	worked := int64(0)
+	if !began.IsZero() {
+		worked = max(u.a.clock.Now().Sub(began), 0).Milliseconds()
 	}
-	return u.say(ctx, u.work, u.call, u.name, said)
+	if err != nil {
+		return errand.Outcome{Worked: worked}, err
+	}
+	o, err := u.say(ctx, u.work, u.call, u.name, said)
+	o.Worked = worked
+	return o, err
 }
 
 // shows shows people who watch the run a question about its call.
@@ -107,5 +117,5 @@ func (u use) shows(ctx context.Context, question id.Approval) {
 	if err != nil {
 		return
 	}
-	u.a.Runs.Frames.Result(ctx, u.work.Run, string(u.call), history.Required(run.Operation{ID: string(u.call), Type: u.name}, doc))
+	u.question(ctx, u.work, history.Required(run.Operation{ID: string(u.call), Type: u.name}, doc))
 }

@@ -22,14 +22,15 @@ type ModelSpec struct {
 	MaxOutput    int               `json:"max_output_tokens,omitempty"`
 	IdleMS       int               `json:"idle_ms,omitempty"`
 	TotalMS      int               `json:"total_ms,omitempty"`
+	NoTools      bool              `json:"no_tools,omitempty"`
 	Classes      []model.TaskClass `json:"classes,omitempty"`
 	Record       string            `json:"record,omitempty"`
 }
 
 // SpecOf returns what an entry says.
 func SpecOf(e model.Entry) ModelSpec {
-	return ModelSpec{e.Provider, e.Dialect, e.BaseURL, e.Model, e.Key, e.AllowPrivate, e.Context, e.MaxOutput, e.IdleMS, e.TotalMS, e.Classes,
-		e.Record}
+	return ModelSpec{e.Provider, e.Dialect, e.BaseURL, e.Model, e.Key, e.AllowPrivate, e.Context, e.MaxOutput, e.IdleMS, e.TotalMS, e.NoTools,
+		e.Classes, e.Record}
 }
 
 // ShownModel is a model with its price, nil where that is not known.

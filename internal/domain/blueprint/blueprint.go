@@ -66,6 +66,8 @@ type Tools struct {
 	Allow   []string `json:"allow,omitempty" doc:"Offer these tools too" max:"200" each:"128"`
 	Deny    []string `json:"deny,omitempty" doc:"Never offer these, whatever else is said" max:"200" each:"128"`
 	MCP     []string `json:"mcp,omitempty" doc:"Offer the tools of these MCP servers of the workspace, or single tools as server__tool" pattern:"^[a-z][a-z0-9-]{0,23}(__[A-Za-z0-9_-]{1,61})?$" like:"the name of an MCP server, or server__tool" max:"64" each:"64"`
+	// Protocol is "" for what the model's entry in the catalogue says.
+	Protocol string `json:"protocol,omitempty" doc:"How the model calls tools: calls as its vendor does it, text as fenced operations in plain text; without it as the entry of the model says" enum:"calls,text"`
 }
 
 // Space is the space in which the agent works.

@@ -129,6 +129,8 @@ func (b Blueprint) together() []Problem {
 	}
 	wrong(len(b.Space.Packages) > 0, "space.packages",
 		"is not supported: spaces install no packages. Leave it out, and let the agent use what its tier has (agentbox runtimes)")
+	wrong(b.Limits.Children == 0 && (slices.Contains(b.Tools.Allow, "spawn") || len(b.Comms.Spawn) > 0), "limits.children",
+		"is missing: how many sub-agents it may start")
 	for name := range b.Pins.Models {
 		wrong(!slices.Contains(values(b.Models), name), "pins.models."+name, "pins a model that the blueprint does not use")
 	}

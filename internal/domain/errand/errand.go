@@ -104,6 +104,9 @@ type Outcome struct {
 	Text     string      `json:"text,omitempty"`
 	Artifact id.Artifact `json:"artifact_id,omitempty"`
 	Instead  string      `json:"instead,omitempty"`
+
+	// Worked is how many milliseconds the tool has worked. The time in which the call waited for a person does not count.
+	Worked int64 `json:"worked_ms,omitempty"`
 }
 
 // Refused is the status of an operation that the gate has refused.

@@ -3,6 +3,7 @@ package errand
 import (
 	"bytes"
 	"encoding/json"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -34,7 +35,37 @@ type Mission struct {
 	// Artifacts are the patterns of the files of the space that the run keeps when it ends.
 	Artifacts []string `json:"artifacts,omitempty"`
 
+	// Protocol says how the model calls tools: ByText, or "" for the calls of its vendor.
+	Protocol string `json:"protocol,omitempty"`
+
+	// Lineage is that of a sub-agent; nil for an agent that a person has started.
+	Lineage *Lineage `json:"lineage,omitempty"`
+
 	Task string `json:"task"`
+}
+
+// ByText is the protocol of a model that calls tools in plain text.
+const ByText = "text"
+
+// Lineage says whose sub-agent the agent of a run is, and how much it may use of what those above it have.
+type Lineage struct {
+	Parent id.Run      `json:"parent_run_id"`
+	Call   id.ToolCall `json:"parent_call_id"` // of the parent, which started it
+	Root   id.Run      `json:"root_run_id"`    // which a person has started
+	Depth  int         `json:"depth"`          // of a child of the root: 1
+	Below  int         `json:"generations"`    // of sub-agents that may follow
+	Tools  []string    `json:"tools"`          // those of its parent; it is offered no others
+	Left   int         `json:"seconds"`        // of the parent's time when it was started
+
+	// Above are the limits of those above it, the parent first: what it uses counts for each of them.
+	Above []Bounded `json:"above,omitempty"`
+}
+
+// Bounded is a run and what it may use in all, with its sub-agents. An empty value bounds nothing.
+type Bounded struct {
+	Run    id.Run `json:"run_id"`
+	Tokens int    `json:"tokens,omitempty"`
+	Cost   string `json:"cost,omitempty"` // a decimal, as 2.50
 }
 
 // ReadMission reads an input; false where it is not a mission.
@@ -78,6 +109,9 @@ type Turn struct {
 	Request event.Digest   `json:"request_sha256"`
 	Heard   []string       `json:"heard,omitempty"`   // what people said before it
 	Refused map[int]string `json:"refused,omitempty"` // the refusals of calls of the turn before it, by their place
+
+	// Worked is how many milliseconds models and tools have worked before it, over the whole run.
+	Worked int64 `json:"worked_ms,omitempty"`
 }
 
 // TurnCall is the input of a tool call in a turn: its place among the calls of the answer, and the called tool.
@@ -86,6 +120,12 @@ type TurnCall struct {
 	Call      string       `json:"call_id"` // the model's own name of the call
 	Arguments event.Digest `json:"arguments_sha256"`
 }
+
+// Left is how long a call of a tool may work: Call is the limit of each call, and Run what is left of the run's own time.
+type Left struct{ Call, Run time.Duration }
+
+// Most returns the shorter of the two.
+func (l Left) Most() time.Duration { return min(l.Call, l.Run) }
 
 // ErrForgotten means that a part of the record of a run was redacted, so that nobody knows what it did.
 var ErrForgotten = fault.New(fault.Conflict, "record_redacted", "a part of what was recorded of the run was redacted; begin another run")

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -27,6 +28,12 @@ type Ask struct {
 	Request Request
 	Limits  Limits // of the run
 
+	// Above are the runs for which the run works, the nearest first, with their limits. What it uses counts for each of them, too.
+	Above []Above
+
+	// Time is how long models may work on the request in all, over every try, also those before a restart. 0 bounds nothing.
+	Time time.Duration
+
 	// Emit gets the pieces of the answer while they come, for those who watch. It may be nil, and ends the request by an error. After a piece
 	// with Again, those before it do not count: another try begins. A repeated answer has no pieces.
 	Emit func(Delta) error
@@ -37,6 +44,15 @@ type Limits struct {
 	Tokens int    `json:"tokens,omitempty"`
 	Cost   Amount `json:"cost,omitzero"`
 }
+
+// Above is a run for which another one works.
+type Above struct {
+	Run    id.Run
+	Limits Limits
+}
+
+// MaxAbove bounds how many runs a request counts for besides its own.
+const MaxAbove = 8
 
 // MaxPart bounds the length of Ask.Part, in bytes.
 const MaxPart = 32
@@ -53,6 +69,15 @@ func (a Ask) Name() string {
 	return name
 }
 
+// AboveRuns returns the runs for which the request counts besides its own.
+func (a Ask) AboveRuns() []id.Run {
+	var runs []id.Run
+	for _, above := range a.Above {
+		runs = append(runs, above.Run)
+	}
+	return runs
+}
+
 // Check refuses what cannot be asked, before anything is done for it.
 func (a Ask) Check() error {
 	if a.Run != "" && a.Step < 1 || a.Run == "" && (a.Step != 0 || a.Part != "") {
@@ -61,8 +86,11 @@ func (a Ask) Check() error {
 	if a.Part != "" && (len(a.Part) > MaxPart || !named(a.Part)) {
 		return invalid("part has 1 to %d of a-z, 0-9, . _ and -", MaxPart)
 	}
-	if a.Limits.Tokens < 0 || a.Limits.Cost < 0 {
+	if a.Limits.Tokens < 0 || a.Limits.Cost < 0 || a.Time < 0 {
 		return invalid("limits must not be negative")
+	}
+	if len(a.Above) > MaxAbove || len(a.Above) > 0 && a.Run == "" {
+		return invalid("a request of a run counts for at most %d runs above it", MaxAbove)
 	}
 	return a.Request.Check()
 }
@@ -75,6 +103,9 @@ type Reply struct {
 	Cost     Amount `json:"cost"`              // of all attempts; 0 where Priced is false
 	Priced   bool   `json:"priced"`            // the prices file has a price for every attempt
 	Repeated bool   `json:"repeated,omitzero"` // it was recorded before: nothing was sent
+
+	// Took is how long models have worked on it, as it is recorded: the sum over all tries. It is set beside an error, too.
+	Took time.Duration `json:"-"`
 }
 
 // Asker asks models, as package service/models does: through the gate, within budgets, along a route, with retries, and recorded. An error
@@ -92,6 +123,8 @@ var (
 	ErrBudget = fault.New(fault.Exhausted, "model_budget_exceeded", "the request could cost more than the budget has left")
 	// ErrPrice means that a budget of money holds and the price of the model is not known.
 	ErrPrice = fault.New(fault.Exhausted, "model_price_unknown", "a budget of money holds, and the price of the model is not known")
+	// ErrTime means that models have worked on the request for as long as they may.
+	ErrTime = fault.New(fault.Exhausted, "model_time_exceeded", "models have worked on the request for as long as they may")
 	// ErrNotFound means that the catalogue has no such entry.
 	ErrNotFound = fault.New(fault.NotFound, "model_not_found", "there is no such model in the catalogue")
 	// ErrNoRoute means that no entry answers requests of the task class.

@@ -77,6 +77,12 @@ func Bounds(budgets []Budget, a Ask, agent id.Principal, day string) []Bound {
 	if a.Run != "" && (a.Limits.Tokens > 0 || a.Limits.Cost > 0) {
 		list = append(list, Bound{UsageKey(ScopeRun, string(a.Run), ""), "the run", a.Limits.Tokens, a.Limits.Cost})
 	}
+	for _, above := range a.Above {
+		if above.Limits.Tokens > 0 || above.Limits.Cost > 0 {
+			list = append(list, Bound{UsageKey(ScopeRun, string(above.Run), ""), "the run " + string(above.Run) + ", for which this one works",
+				above.Limits.Tokens, above.Limits.Cost})
+		}
+	}
 	for _, s := range []struct{ scope, of, what string }{
 		{ScopeAgent, string(agent), "the agent, today"}, {ScopeRoom, string(a.Room), "the room, today"},
 		{ScopeWorkspace, "", "the workspace, today"},

@@ -31,6 +31,7 @@ type Asked struct {
 	Reason  string       `json:"reason"`                // why this model, and why now
 	Passed  []Passed     `json:"passed_over,omitempty"` // models that went before it and were not asked
 	Waited  int64        `json:"waited_ms,omitempty"`   // before this try
+	Above   []id.Run     `json:"above_run_ids,omitempty"`
 }
 
 // Passed is a model that was not asked, and why.
@@ -60,6 +61,8 @@ type Outcome struct {
 	Guessed bool    `json:"usage_guessed,omitempty"` // nobody told the usage: it is all that was reserved
 	Millis  int64   `json:"duration_ms"`
 	First   int64   `json:"first_piece_ms,omitempty"`
+
+	Above []id.Run `json:"above_run_ids,omitempty"` // for which it counts besides its own run
 
 	Answer *Answer `json:"answer,omitempty"`
 
@@ -114,7 +117,8 @@ type Called struct {
 	Tries     []Attempt    `json:"tries"` // the last ones
 	Usage     Usage        `json:"usage"` // of all attempts
 	Cost      Amount       `json:"cost"`
-	Unpriced  bool         `json:"unpriced,omitempty"` // the price of an attempt is not known
+	Millis    int64        `json:"duration_ms,omitempty"` // of all attempts; one whose end a crash hid counts nothing
+	Unpriced  bool         `json:"unpriced,omitempty"`    // the price of an attempt is not known
 	Answered  id.Event     `json:"answer_event_id,omitempty"`
 	Entry     string       `json:"model,omitempty"` // which answered
 	Stop      Stop         `json:"stop,omitempty"`
@@ -155,6 +159,7 @@ func (c Called) Evolve(e event.Event) (Called, error) {
 				}
 			}
 		}
+		c.Millis += max(d.Millis, 0) // the clock may have been set back
 		c.Usage, c.Cost, c.Unpriced = c.Usage.Add(d.Usage), c.Cost.Plus(d.Cost), c.Unpriced || !d.Priced && d.Usage.Tokens() > 0
 		if e.Type == EventAnswered && c.Answered == "" {
 			c.Answered, c.Entry = e.ID, d.Entry

@@ -91,6 +91,8 @@ type Entry struct {
 	IdleMS    int `json:"idle_ms,omitempty"`           // the most between two pieces; 0 means DefaultIdle
 	TotalMS   int `json:"total_ms,omitempty"`          // the most for one request; 0 means DefaultTotal
 
+	NoTools bool `json:"no_tools,omitempty"` // it knows no tool calls: agents call tools in plain text
+
 	Classes []TaskClass  `json:"classes,omitempty"` // for which it answers where no route says otherwise
 	Record  string       `json:"record,omitempty"`  // the cassette into which requests and answers are written; empty for none
 	AddedBy id.Principal `json:"added_by,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 )
 
 // Tokens returns the sum of the input and the output.
@@ -83,8 +84,9 @@ func ScopesOf(e event.Event) []Scoped {
 		return nil
 	}
 	d, err := event.Decode[struct {
-		Entry string `json:"model"`
-		Day   string `json:"day"`
+		Entry string   `json:"model"`
+		Day   string   `json:"day"`
+		Above []id.Run `json:"above_run_ids"`
 	}](e)
 	if err != nil || d.Day == "" {
 		return nil
@@ -98,6 +100,9 @@ func ScopesOf(e event.Event) []Scoped {
 	}
 	if e.Run != "" {
 		list = append(list, Scoped{Scope: ScopeRun, ID: string(e.Run)})
+	}
+	for _, above := range d.Above[:min(len(d.Above), MaxAbove)] {
+		list = append(list, Scoped{Scope: ScopeRun, ID: string(above)})
 	}
 	return list
 }

@@ -23,6 +23,9 @@ const (
 // Builtin is the source of the tools that come with the program. The source of others is the name of their server.
 const Builtin = "builtin"
 
+// Spawn is the name of the tool that starts a sub-agent. A blueprint that permits sub-agents offers it.
+const Spawn = "spawn"
+
 // Tool is what a model may call.
 type Tool struct {
 	Name        string            `json:"name"`
@@ -32,6 +35,9 @@ type Tool struct {
 	Output      json.RawMessage   `json:"output_schema,omitempty"`
 	Effect      policy.SideEffect `json:"side_effect"`
 	Source      string            `json:"source"`
+
+	// Named says that the tool is offered only by its name, and not by its class.
+	Named bool `json:"-"`
 }
 
 // The refusals of tools.
@@ -108,7 +114,7 @@ type Offer struct {
 func (o Offer) From(tools []Tool) []Tool {
 	var out []Tool
 	for _, t := range tools {
-		offered := t.Source == Builtin && slices.Contains(o.Classes, string(t.Effect)) || slices.Contains(o.Names, t.Name) ||
+		offered := t.Source == Builtin && !t.Named && slices.Contains(o.Classes, string(t.Effect)) || slices.Contains(o.Names, t.Name) ||
 			slices.Contains(o.Sources, t.Source)
 		if offered && !slices.Contains(o.Deny, t.Name) {
 			out = append(out, t)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
@@ -22,15 +23,23 @@ import (
 func (s *session) act(ctx context.Context, calls []model.Call) error {
 	results := make([]model.Result, len(calls))
 	s.refused = nil
+	worked := make([]time.Duration, len(calls))
 	past := s.past[s.conversation.Turn()].Calls
 	for from := 0; from < len(calls); {
+		if s.conversation.Left() <= 0 { // the run ends after this turn
+			for i := from; i < len(calls); i++ {
+				results[i] = model.Result{ID: calls[i].ID, Failed: true, Text: saidLate}
+			}
+			break
+		}
 		to := from + 1
 		for s.looks(calls[from]) && to < len(calls) && to-from < s.def.Limits.Concurrency && s.looks(calls[to]) {
 			to++
 		}
-		if err := s.together(ctx, calls, results, past, from, to); err != nil {
+		if err := s.together(ctx, calls, results, worked, past, from, to); err != nil {
 			return err
 		}
+		s.conversation.Work(slices.Max(worked[from:to])) // calls that are made at once count once
 		from = to
 	}
 	s.conversation.Acted(results)
@@ -52,14 +61,14 @@ func (s *session) tool(name string) (tool.Tool, bool) {
 }
 
 // together makes some calls at once.
-func (s *session) together(ctx context.Context, calls []model.Call, results []model.Result, past map[int]errand.Progress,
-	from, to int) error {
+func (s *session) together(ctx context.Context, calls []model.Call, results []model.Result, worked []time.Duration,
+	past map[int]errand.Progress, from, to int) error {
 	failed := make([]error, to-from)
 	var working sync.WaitGroup
 	for i := from + 1; i < to; i++ {
-		working.Go(func() { results[i], failed[i-from] = s.call(ctx, calls[i], i, past[i]) })
+		working.Go(func() { results[i], worked[i], failed[i-from] = s.call(ctx, calls[i], i, past[i]) })
 	}
-	results[from], failed[0] = s.call(ctx, calls[from], from, past[from])
+	results[from], worked[from], failed[0] = s.call(ctx, calls[from], from, past[from])
 	working.Wait()
 	for _, err := range failed {
 		if err != nil {
@@ -69,47 +78,53 @@ func (s *session) together(ctx context.Context, calls []model.Call, results []mo
 	return nil
 }
 
-// call brings one call to its end, from wherever it stands. An error is none of the call, but ends the work on the run.
-func (s *session) call(ctx context.Context, call model.Call, index int, past errand.Progress) (model.Result, error) {
+// call brings one call to its end, from wherever it stands, and returns how long the tool has worked. An error is none of the call, but
+// ends the work on the run.
+func (s *session) call(ctx context.Context, call model.Call, index int, past errand.Progress) (model.Result, time.Duration, error) {
 	operation, wrong := s.operation(call)
 	if wrong != "" {
-		return model.Result{ID: call.ID, Failed: true, Text: wrong}, nil
+		if s.conversation.plain {
+			s.note(index, wrong) // an operation that is skipped is recorded with the next turn
+		}
+		return model.Result{ID: call.ID, Failed: true, Text: wrong}, 0, nil
 	}
 	refused := s.past[s.conversation.Turn()+1].Refused[index] // the gate is not asked again
 	permit := ""
 	if refused == "" {
 		var err error
 		if permit, refused, err = s.invoke(ctx, call, index, &past); err != nil {
-			return model.Result{}, err
+			return model.Result{}, 0, err
 		}
 	}
 	if refused != "" {
 		s.note(index, refused)
-		return model.Result{ID: call.ID, Failed: true, Text: refused}, nil
+		return model.Result{ID: call.ID, Failed: true, Text: refused}, 0, nil
 	}
 	if call.Name == readResult {
 		result := s.conversation.read(call)
 		if past.Ended {
-			return result, nil
+			return result, 0, nil
 		}
-		return result, s.conclude(ctx, past, permit, errand.Outcome{Status: "read", OK: !result.Failed})
+		return result, 0, s.conclude(ctx, past, permit, errand.Outcome{Status: "read", OK: !result.Failed})
 	}
 	outcome := past.Outcome
 	if !past.Ended {
+		left := errand.Left{Call: time.Duration(s.def.Limits.ToolSeconds) * time.Second, Run: s.conversation.Left()}
 		if err := s.patiently(ctx, func() (err error) {
-			outcome, err = s.Records.Operate(ctx, s.w, past.Call, s.mission.Space, operation)
+			outcome, err = s.Records.Operate(ctx, s.w, past.Call, s.mission.Space, operation, left)
 			return err
 		}); err != nil {
 			if ctx.Err() != nil || fault.KindOf(err) == fault.Internal {
-				return model.Result{}, err
+				return model.Result{}, 0, err
 			}
 			outcome = errand.Outcome{Status: errand.Refused, Code: fault.CodeOf(err), Reason: err.Error()}
 		}
 		if err := s.conclude(ctx, past, permit, outcome); err != nil {
-			return model.Result{}, err
+			return model.Result{}, 0, err
 		}
 	}
-	return s.told(ctx, call, outcome)
+	result, err := s.told(ctx, call, outcome)
+	return result, time.Duration(outcome.Worked) * time.Millisecond, err
 }
 
 // note keeps a refusal for the record of the next turn.
@@ -125,6 +140,9 @@ func (s *session) note(index int, refused string) {
 // operation returns the operation of a call, nil for a call of the loop's own tool. For an invalid call it returns the reason instead, and
 // the loop neither makes the call nor asks the gate.
 func (s *session) operation(call model.Call) (json.RawMessage, string) {
+	if call.Name == run.OpMalformed {
+		return nil, "not made: " + call.Arguments
+	}
 	t, ok := s.tool(call.Name)
 	if !ok {
 		names := make([]string, 0, len(s.tools))

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
@@ -31,8 +32,9 @@ type Records interface {
 	// Invoke asks the gate about a call of a tool, and records the call if the gate permits it.
 	Invoke(ctx context.Context, w errand.Work, s id.Step, tool string, c errand.TurnCall) (errand.Verdict, error)
 	// Operate does what Prepare returned for a call: it executes an operation in the space, or the daemon does it itself. It returns when that
-	// has ended. Of a call that was executed before it returns what came of it.
-	Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error)
+	// has ended, at the latest when it has worked for as long as it may. Of a call that was executed before it returns what came of it.
+	Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage, left errand.Left) (errand.Outcome,
+		error)
 	// Result returns what came of a call that was made, as a model reads it.
 	Result(ctx context.Context, w errand.Work, o errand.Outcome) (tool.Result, error)
 	// Conclude records the outcome of a call. The permit is that of its verdict, "" if the verdict came under an earlier claim.
@@ -80,6 +82,7 @@ func (l *Loop) Perform(ctx context.Context, w errand.Work) (errand.Result, error
 		return final(failed), err
 	}
 	for {
+		s.atRecord()
 		next := s.conversation.Next()
 		var failed *errand.Result
 		var err error
@@ -118,6 +121,7 @@ type session struct {
 	def     blueprint.Blueprint // with its defaults
 	tools   []tool.Tool
 	past    map[int]errand.PastTurn
+	above   []model.Above // of a sub-agent: the runs for which it works
 
 	conversation *Conversation
 	step         id.Step // of the present turn
@@ -171,6 +175,9 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 		}
 	}
 	s.def, s.tools = b.Effective(), slices.Concat(tools, []tool.Tool{ReadResult()})
+	if err := s.inherit(); err != nil {
+		return failure(FailInput, "%v", err), nil
+	}
 	err = s.patiently(ctx, func() (err error) { s.past, err = s.Records.Past(ctx, s.w); return err })
 	if errors.Is(err, errand.ErrForgotten) {
 		return failure(errand.ErrForgotten.Code, "%v", err), nil
@@ -182,7 +189,16 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 		return nil, err
 	}
 	s.conversation = Begin(s.def, s.tools, CacheKey(s.mission), s.mission.Task)
+	s.conversation.Speak(s.mission.Protocol)
 	return s.goOn(ctx)
+}
+
+// atRecord sets the time that models and tools have worked to what was recorded of it before the next turn. So a run that is taken up comes
+// to the same decision as before, whatever its requests have needed since.
+func (s *session) atRecord() {
+	if before, recorded := s.past[s.conversation.Turn()]; recorded && !s.conversation.waiting() {
+		s.conversation.worked = time.Duration(before.Worked) * time.Millisecond
+	}
 }
 
 func (s *session) patiently(ctx context.Context, do func() error) error {
@@ -199,7 +215,7 @@ func (s *session) ask(ctx context.Context, r model.Request) (*errand.Result, err
 		}
 		s.heard += len(before.Heard)
 	}
-	turn := errand.Turn{Number: n, Refused: s.refused}
+	turn := errand.Turn{Number: n, Refused: s.refused, Worked: s.conversation.worked.Milliseconds()}
 	if !recorded {
 		if err := s.patiently(ctx, func() (err error) { turn.Heard, err = s.Records.Heard(ctx, s.w, s.heard); return err }); err != nil {
 			return nil, err
@@ -234,7 +250,7 @@ func (s *session) ask(ctx context.Context, r model.Request) (*errand.Result, err
 	ask := model.Ask{
 		Origin: s.origin, Workspace: s.w.Workspace, Room: s.room, Space: s.mission.Space, Run: s.w.Run, Step: n + 1,
 		Class: model.TaskClass(blueprint.DefaultTask), Entry: s.def.Model(blueprint.DefaultTask), Request: r,
-		Limits: model.Limits{Tokens: s.def.Limits.Tokens},
+		Limits: model.Limits{Tokens: s.def.Limits.Tokens}, Time: s.conversation.Left(), Above: s.above,
 	}
 	if s.def.Limits.Cost != "" {
 		if ask.Limits.Cost, err = model.ParseAmount(string(s.def.Limits.Cost)); err != nil {
@@ -249,6 +265,7 @@ func (s *session) answered(ctx context.Context, ask model.Ask) (*errand.Result, 
 	for {
 		reply, err := s.Models.Ask(ctx, ask)
 		if err == nil {
+			s.conversation.Work(reply.Took)
 			s.conversation.Answered(reply.Answer)
 			return nil, nil
 		}
@@ -258,10 +275,14 @@ func (s *session) answered(ctx context.Context, ask model.Ask) (*errand.Result, 
 		vendor, ofVendor := model.FailureOf(err)
 		switch kind := fault.KindOf(err); {
 		case ofVendor && vendor.Class == model.Overflow:
+			s.conversation.Work(reply.Took)
 			s.conversation.Overflowed()
 			return nil, nil
 		case ofVendor:
 			return failure(FailModel, "%s: %v", vendor.Class, err), nil
+		case errors.Is(err, model.ErrTime):
+			s.conversation.Work(reply.Took)
+			return s.conversation.late().End, nil
 		case errors.Is(err, model.ErrBudget) || errors.Is(err, model.ErrPrice):
 			return failure(FailBudget, "%v", err), nil
 		case fault.CodeOf(err) == policy.ReasonKillSwitch || kind == fault.Waiting || kind == fault.Unavailable:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
@@ -43,6 +44,9 @@ type world struct {
 	billed  int
 	refuse  map[string]errand.Verdict // by tool
 	inbox   []string
+	took    time.Duration // of each answer of the model
+	worked  time.Duration // of each operation
+	lefts   []errand.Left // of each operation
 
 	asked int // how often anything was asked
 	kill  int // at which of these it is killed; odd numbers before it is recorded, even ones after
@@ -118,16 +122,16 @@ func (w *world) Invoke(_ context.Context, _ errand.Work, s id.Step, tool string,
 	return v, err
 }
 
-func (w *world) Operate(_ context.Context, _ errand.Work, call id.ToolCall, _ id.Space, operation json.RawMessage) (o errand.Outcome,
-	err error) {
+func (w *world) Operate(_ context.Context, _ errand.Work, call id.ToolCall, _ id.Space, operation json.RawMessage,
+	left errand.Left) (o errand.Outcome, err error) {
 	err = w.do(func() {
 		child := id.Run("run_of_" + string(call))
 		if w.made[call] == "" {
 			w.made[call] = string(operation)
-			w.effects = append(w.effects, string(operation))
+			w.effects, w.lefts = append(w.effects, string(operation)), append(w.lefts, left)
 			w.done[child] = tool.Result{OK: true, Text: "done " + string(call)}
 		}
-		o = errand.Outcome{Child: child, Status: "completed", OK: true}
+		o = errand.Outcome{Child: child, Status: "completed", OK: true, Worked: w.worked.Milliseconds()}
 	})
 	return o, err
 }
@@ -166,7 +170,7 @@ func (w *world) Ask(_ context.Context, a model.Ask) (reply model.Reply, err erro
 			w.answers[a.Name()] = held
 			w.billed++
 		}
-		reply = model.Reply{Answer: held, Repeated: ok}
+		reply = model.Reply{Answer: held, Repeated: ok, Took: w.took}
 	})
 	return reply, err
 }
@@ -174,7 +178,12 @@ func (w *world) Ask(_ context.Context, a model.Ask) (reply model.Reply, err erro
 // perform works on the run as one daemon does.
 func perform(t *testing.T, w *world, def blueprint.Blueprint) (errand.Result, error) {
 	t.Helper()
-	l := &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,
+	return loopOf(w, def).Perform(t.Context(), errand.Work{Run: "run_1", Input: mission(t, nil)})
+}
+
+// loopOf is the loop of a daemon.
+func loopOf(w *world, def blueprint.Blueprint) *agents.Loop {
+	return &agents.Loop{Records: w, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,
 		Read: func(context.Context, id.Workspace, string, int) (blueprint.Blueprint, event.Digest, error) {
 			return def, event.DigestOf([]byte("locked")), nil
 		},
@@ -182,7 +191,6 @@ func perform(t *testing.T, w *world, def blueprint.Blueprint) (errand.Result, er
 			return tools.Builtin(), event.DigestOf([]byte("tools")), nil
 		},
 	}
-	return l.Perform(t.Context(), errand.Work{Run: "run_1", Input: mission(t, nil)})
 }
 
 func mission(t *testing.T, change func(*errand.Mission)) json.RawMessage {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"agentbox/internal/domain/blueprint"
@@ -37,6 +38,7 @@ const (
 const (
 	FailSteps    = "step_limit"
 	FailTokens   = "token_limit"
+	FailTime     = "time_limit"
 	FailContext  = "context_overflow"
 	FailLoop     = "loop_detected"
 	FailEmpty    = "empty_answer"
@@ -52,6 +54,7 @@ type Conversation struct {
 	tools []tool.Tool
 	key   string
 	task  string
+	plain bool // the model calls tools in plain text
 
 	before    []turn // of the earlier runs whose conversation this is
 	leftOut   bool   // the requests leave some of them out
@@ -59,14 +62,15 @@ type Conversation struct {
 	heard     []string // since the last request
 	end       *errand.Result
 	used      model.Usage
-	cut       int          // answers in a row that were cut
-	empty     int          // answers in a row that said nothing
-	same      int          // turns in a row that were the same
-	last      event.Digest // of the calls and results of the last turn
-	shortened int          // the results of so many turns from the first on are sent shortened
-	budget    int          // of the context, in tokens
-	sent      int          // tokens of the last request
-	over      int          // tokens of the last request that did not fit into the model's window; 0 for none
+	worked    time.Duration // of models and tools
+	cut       int           // answers in a row that were cut
+	empty     int           // answers in a row that said nothing
+	same      int           // turns in a row that were the same
+	last      event.Digest  // of the calls and results of the last turn
+	shortened int           // the results of so many turns from the first on are sent shortened
+	budget    int           // of the context, in tokens
+	sent      int           // tokens of the last request
+	over      int           // tokens of the last request that did not fit into the model's window; 0 for none
 }
 
 // turn is one answer of a model, and what followed.
@@ -74,6 +78,8 @@ type turn struct {
 	first   bool     // it begins an earlier run, whose task is heard[0]
 	heard   []string // messages of people before it
 	answer  model.Answer
+	calls   []model.Call // that the answer wants
+	plain   bool         // it wants them in plain text
 	results []model.Result
 	note    string // the loop's own message after it
 }
@@ -99,14 +105,28 @@ func (c *Conversation) Turn() int {
 	return len(c.turns)
 }
 
+// Work tells how long a model or tools have worked for the last answer or its calls.
+func (c *Conversation) Work(d time.Duration) { c.worked += max(d, 0) }
+
+// Left returns how long models and tools may still work.
+func (c *Conversation) Left() time.Duration {
+	return time.Duration(c.def.Limits.Seconds)*time.Second - c.worked
+}
+
 // waiting reports whether calls of the last answer have no results yet.
 func (c *Conversation) waiting() bool {
 	if len(c.turns) == 0 {
 		return false
 	}
 	t := c.turns[len(c.turns)-1]
-	return t.results == nil && len(t.answer.Calls()) > 0
+	return t.results == nil && len(t.calls) > 0
 }
+
+// Speak says by which protocol the model calls tools. It is called before anything else.
+func (c *Conversation) Speak(protocol string) { c.plain = protocol == errand.ByText }
+
+// calls returns the calls of the last answer.
+func (c *Conversation) calls() []model.Call { return c.turns[len(c.turns)-1].calls }
 
 // Hear adds what a person says while the agent works. The model learns it with the next request.
 func (c *Conversation) Hear(said string) { c.heard = append(c.heard, said) }
@@ -117,11 +137,14 @@ func (c *Conversation) Next() Next {
 	case c.end != nil:
 		return Next{End: c.end}
 	case c.waiting():
-		return Next{Calls: c.turns[len(c.turns)-1].answer.Calls()}
+		return Next{Calls: c.calls()}
 	case len(c.turns) >= c.def.Limits.Steps:
 		return c.fail(FailSteps, "the limit of %d requests to a model was reached", c.def.Limits.Steps)
 	case c.def.Limits.Tokens > 0 && total(c.used) >= c.def.Limits.Tokens:
 		return c.fail(FailTokens, "the limit of %d tokens was reached: %d were used", c.def.Limits.Tokens, total(c.used))
+	}
+	if c.Left() <= 0 {
+		return c.late()
 	}
 	r, ok := c.request()
 	c.sent = tokens(r)
@@ -138,12 +161,21 @@ func (c *Conversation) fail(code, format string, args ...any) Next {
 	return Next{End: c.end}
 }
 
+// late ends the run at the limit of its time.
+func (c *Conversation) late() Next {
+	return c.fail(FailTime, "models and tools have worked for the %d seconds that limits.seconds permits", c.def.Limits.Seconds)
+}
+
 // Answered tells the answer to the last request.
 func (c *Conversation) Answered(a model.Answer) {
 	c.used = c.used.Add(a.Usage)
-	t := turn{heard: c.heard, answer: a}
+	t := turn{heard: c.heard, answer: a, calls: a.Calls(), plain: c.plain}
 	c.heard = nil
-	text, calls := a.Text(), a.Calls()
+	text := a.Text()
+	if c.plain && (a.Stop == model.StopEnd || a.Stop == model.StopTools) { // of an answer that broke off nothing is made
+		t.calls = append(t.calls, operationsIn(text)...)
+	}
+	calls := t.calls
 	blank := strings.TrimSpace(text) == ""
 	if a.Stop != model.StopLength {
 		c.cut = 0
@@ -213,7 +245,7 @@ func (c *Conversation) narrow() {
 func (c *Conversation) Acted(results []model.Result) {
 	t := &c.turns[len(c.turns)-1]
 	t.results = results
-	if now := signature(t.answer.Calls(), results); now == c.last {
+	if now := signature(t.calls, results); now == c.last {
 		c.same++
 	} else {
 		c.same, c.last = 1, now
@@ -243,7 +275,8 @@ func (c *Conversation) output(report string) json.RawMessage {
 			Report string      `json:"report,omitempty"`
 			Turns  int         `json:"turns"`
 			Usage  model.Usage `json:"usage"`
-		}{shown, len(c.turns), c.used})
+			Worked int64       `json:"worked_ms"`
+		}{shown, len(c.turns), c.used, c.worked.Milliseconds()})
 		if err != nil {
 			return nil
 		}
@@ -278,10 +311,13 @@ func tokens(r model.Request) int { return r.MostTokens() / bytesAToken }
 func (c *Conversation) build() model.Request {
 	r := model.Request{CacheKey: c.key}
 	for _, t := range c.tools {
+		if c.plain {
+			break
+		}
 		r.Tools = append(r.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Input})
 	}
 	r.Messages = []model.Message{
-		{Role: model.System, Parts: []model.Part{model.Text(system(c.def))}},
+		{Role: model.System, Parts: []model.Part{model.Text(c.system())}},
 	}
 	said := func(parts ...model.Part) { // it merges neighbouring messages of the user
 		if last := &r.Messages[len(r.Messages)-1]; last.Role == model.User {
@@ -300,11 +336,20 @@ func (c *Conversation) build() model.Request {
 		for _, text := range t.heard {
 			said(model.Text(text))
 		}
-		if m := t.answer.Message(); len(m.Parts) > 0 {
+		inText := c.plain || t.plain
+		m := t.answer.Message()
+		if inText {
+			m = writtenOut(t)
+		}
+		if len(m.Parts) > 0 {
 			r.Messages = append(r.Messages, m)
 		}
-		for _, result := range t.results {
+		for n, result := range t.results {
 			result.Text = c.shown(result, i < c.shortened)
+			if inText {
+				said(model.Text(resultInText(t.calls[n], result)))
+				continue
+			}
 			said(model.Part{Type: model.ResultPart, Result: &result})
 		}
 		if t.note != "" {

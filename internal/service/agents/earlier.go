@@ -20,10 +20,11 @@ const FailEarlier = "conversation_too_long"
 
 // Earlier is the record of an ended run whose conversation a later run continues.
 type Earlier struct {
-	Task    string
-	After   id.Run // the run before it; "" for the first one
-	Past    map[int]errand.PastTurn
-	Answers map[int]model.Answer // by the number of the turn; a turn that was not answered has none
+	Task     string
+	After    id.Run // the run before it; "" for the first one
+	Protocol string // by which its model called tools
+	Past     map[int]errand.PastTurn
+	Answers  map[int]model.Answer // by the number of the turn; a turn that was not answered has none
 }
 
 // The loop's own messages about the earlier runs.
@@ -70,6 +71,7 @@ func (s *session) recall(ctx context.Context) (turns []turn, first string, err e
 // replayed returns the turns of an earlier run by replaying its record.
 func (s *session) replayed(ctx context.Context, e Earlier) ([]turn, error) {
 	c := Begin(s.def, s.tools, "", e.Task)
+	c.Speak(e.Protocol)
 	for n := 0; ; n++ {
 		past, recorded := e.Past[n]
 		if !recorded {
@@ -87,7 +89,7 @@ func (s *session) replayed(ctx context.Context, e Earlier) ([]turn, error) {
 		if !c.waiting() {
 			continue
 		}
-		calls := answer.Calls()
+		calls := c.calls()
 		results := make([]model.Result, len(calls))
 		for i, call := range calls {
 			var err error

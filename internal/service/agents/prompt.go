@@ -4,12 +4,11 @@ import (
 	"strconv"
 	"strings"
 
-	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/event"
 )
 
 // Version is the version of the loop's rules: of everything in this package that decides what a model is sent.
-const Version = 1
+const Version = 2
 
 // preamble comes before the instructions of every agent.
 const preamble = `You are an agent. You work in a space: a folder of files with a shell, apart from everything else.
@@ -27,20 +26,25 @@ Your task comes from a person.
 const (
 	saidCut   = "Your answer was cut at its limit, so none of its calls was made. Go on, in smaller steps."
 	saidEmpty = "Your answer was empty. Call a tool, or report what came of the task."
+	saidLate  = "not made: the time of the run is over"
 	saidSame  = "You have made the same call with the same result several times. Try something else, or report what came of the task."
 )
 
 // Hash returns the content hash of the loop: blueprints pin it.
 func Hash() event.Digest {
 	return event.DigestOf([]byte(strings.Join([]string{
-		strconv.Itoa(Version), preamble, saidCut, saidEmpty, saidSame, saidStopped, saidLeftOut, readResult,
+		strconv.Itoa(Version), preamble, saidCut, saidEmpty, saidSame, saidStopped, saidLeftOut, saidLate, saidProtocol, readResult,
 	}, "\x00")))
 }
 
 // system returns what the model is told before the task.
-func system(def blueprint.Blueprint) string {
-	if def.Instructions == "" {
-		return preamble
+func (c *Conversation) system() string {
+	text := preamble
+	if c.plain {
+		text += "\n\n" + toolsInText(c.tools)
 	}
-	return preamble + "\n\n" + def.Instructions
+	if c.def.Instructions == "" {
+		return text
+	}
+	return text + "\n\n" + c.def.Instructions
 }

@@ -27,6 +27,8 @@ type Task struct {
 	Model     string    // the model that answers; "" for that of the blueprint
 	Title     string    // of the run; "" for the beginning of the text
 	Key       string    // idempotency key of the request; "" for none
+
+	Lineage *errand.Lineage // of a sub-agent; nil for an agent that a person starts
 }
 
 // MaxTask bounds the text of a task, in bytes.
@@ -65,6 +67,8 @@ type Starter struct {
 	Create func(ctx context.Context, origin event.Origin, t Task, input json.RawMessage) (run.Run, error)
 	// External refuses a task that the program of a blueprint cannot get. It returns the hash of the start commands, which the run records.
 	External func(b blueprint.Blueprint, task string) (event.Digest, error)
+	// NoTools reports whether a model of the catalogue knows no tool calls; nil where all know them.
+	NoTools func(ctx context.Context, ws id.Workspace, name string) (bool, error)
 	// Floating lets blueprints run whose pins are missing or do not fit. It is a setting of the daemon.
 	Floating bool
 }
@@ -115,6 +119,10 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	if err != nil {
 		return run.Run{}, err
 	}
+	protocol, err := s.protocol(ctx, t.Workspace, b)
+	if err != nil {
+		return run.Run{}, err
+	}
 	if t.Space == "" {
 		room := t.Room
 		if t.Space, t.Room, err = s.Space(ctx, origin, t, b); err != nil {
@@ -126,7 +134,7 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	}
 	input, err := json.Marshal(errand.Mission{Version: 1, Blueprint: b.Name, Edition: version, Locked: locked, Loop: loop, Tools: tools,
 		Space: t.Space, Pins: pinned(b, pins), After: t.After, Model: t.Model, Artifacts: b.Artifacts,
-		Task: t.Text})
+		Protocol: protocol, Lineage: t.Lineage, Task: t.Text})
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -139,6 +147,24 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 		}
 	}
 	return s.Create(ctx, origin, t, input)
+}
+
+// protocol returns how the agent's model calls tools.
+func (s *Starter) protocol(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (string, error) {
+	name := b.Model(blueprint.DefaultTask)
+	switch {
+	case b.Effective().Adapter.Kind != blueprint.Internal || b.Tools.Protocol == "calls":
+		return "", nil
+	case b.Tools.Protocol == errand.ByText:
+		return errand.ByText, nil
+	case s.NoTools == nil:
+		return "", nil
+	}
+	none, err := s.NoTools(ctx, ws, name)
+	if err != nil || !none {
+		return "", err
+	}
+	return errand.ByText, nil
 }
 
 // goOn returns a task with the place of the run whose conversation it goes on, as far as it names none of its own.

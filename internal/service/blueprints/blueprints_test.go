@@ -195,7 +195,7 @@ func TestLockAndVerify(t *testing.T) {
 // TestSubAgentsArePinned pins a blueprint that another one may spawn, by its hash without pins.
 func TestSubAgentsArePinned(t *testing.T) {
 	f, ctx, ws := start(t), context.Background(), id.DefaultWorkspace
-	parent := strings.Replace(small, "weather-report", "parent", 1) + "comms: {spawn: [weather-report]}\n"
+	parent := strings.Replace(small, "weather-report", "parent", 1) + "comms: {spawn: [weather-report]}\nlimits: {children: 1}\n"
 	if _, _, err := f.Lock(ctx, ws, []byte(parent)); !errors.Is(err, blueprint.ErrNotFound) {
 		t.Fatalf("got %v", err)
 	}
@@ -206,5 +206,29 @@ func TestSubAgentsArePinned(t *testing.T) {
 	_, pins, err := f.Lock(ctx, ws, []byte(parent))
 	if err != nil || pins.Blueprints["weather-report"] != child.Hash.String() {
 		t.Errorf("got %+v, %v", pins, err)
+	}
+}
+
+// TestWhatABlueprintCannotHave holds that spaces install no packages, and that sub-agents are counted.
+func TestWhatABlueprintCannotHave(t *testing.T) {
+	for name, c := range map[string]struct{ more, path, says string }{
+		"packages":   {"space: {packages: [numpy]}\n", "space.packages", "spaces install no packages"},
+		"sub-agents": {"comms: {spawn: [other]}\n", "limits.children", "how many sub-agents"},
+		"the tool":   {"tools: {allow: [spawn]}\n", "limits.children", "how many sub-agents"},
+		"a protocol": {"tools: {protocol: smoke}\n", "tools.protocol", "calls"},
+	} {
+		_, problems := blueprints.Read([]byte(small + c.more))
+		if len(problems) != 1 || problems[0].Path != c.path || !strings.Contains(problems[0].Message, c.says) {
+			t.Errorf("%s: got %+v", name, problems)
+		}
+	}
+	f := start(t)
+	_, err := f.Register(t.Context(), f.owner, id.DefaultWorkspace, []byte(small+"space: {packages: [numpy]}\n"))
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "space.packages") {
+		t.Errorf("registered: %v", err)
+	}
+	may := small + "tools: {protocol: text}\nlimits: {children: 1}\ncomms: {spawn: [other]}\n"
+	if _, problems := blueprints.Read([]byte(may)); len(problems) > 0 {
+		t.Errorf("what it may have: %+v", problems)
 	}
 }

@@ -64,6 +64,22 @@ func (d *Service) Claim(ctx context.Context, origin event.Origin, ws id.Workspac
 	return run.Run{}, "", errand.ErrNothing
 }
 
+// ClaimOne is Claim for a run that was made for a tool call of the caller's engine. errand.ErrNothing means that another engine has it.
+func (d *Service) ClaimOne(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (run.Run, string, error) {
+	doc, err := d.Find(ctx, ws, r)
+	if err != nil {
+		return doc, "", err
+	}
+	if doc.Parent == nil || !doc.Claimable(d.left(doc)) {
+		return doc, "", errand.ErrNothing
+	}
+	doc, token, err := d.reach(ctx, origin, Wanted{}, doc)
+	if errors.Is(err, errTaken) {
+		err = errand.ErrNothing
+	}
+	return doc, token, err
+}
+
 // reach claims an offered run. It returns errTaken if the next run should be tried: the engine may not see this one, another one was first,
 // or no more runs may start.
 func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
@@ -251,7 +267,7 @@ func (d *Service) claimRun(ctx context.Context, origin event.Origin, seen run.Ru
 			return doc, "", errTaken
 		}
 		var place []event.DocumentVersion
-		if doc.Status == run.Queued {
+		if doc.Status == run.Queued && doc.Parent == nil { // a run under a tool call uses the place of the call's run
 			if place, err = d.slot(ctx, doc.Workspace); err != nil {
 				return doc, "", err
 			}
@@ -278,7 +294,7 @@ func (d *Service) claim(ctx context.Context, origin event.Origin, doc run.Run, v
 	e := entry{action: policy.Action{Type: policy.RunClaim, Fence: c.Fence}, drafts: []event.Draft{draft(run.EventClaimed, origin, doc, c)},
 		expect: place}
 	if doc.Status == run.Queued {
-		e.drafts = append(e.drafts, draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID}))
+		e.drafts = append(e.drafts, draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID, Child: doc.Parent != nil}))
 	}
 	receipt, err := d.append(ctx, origin, doc, version, e)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,6 +17,7 @@ import (
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/journal"
 )
 
@@ -29,11 +31,17 @@ type Request struct {
 	Goal       string          // at most run.MaxGoal characters
 	Input      json.RawMessage // any JSON, at most run.MaxGiven bytes; nil for none
 	Tags       []string        // at most run.MaxTags words of run.MaxTag characters
+
+	// Under is asked for the tool call for which the run is made, again before each try to record it; nil for a run of nobody's call. One call
+	// has one run: a repeat returns it.
+	Under func(ctx context.Context) (run.Under, error)
 }
 
 // The errors of a request for a run.
 var (
 	ErrExperimentNotFound = fault.New(fault.NotFound, "experiment_not_found", "there is no such experiment in this workspace")
+	ErrLineage            = fault.New(fault.Denied, "lineage_not_yours", "only a tool call of an agent makes a sub-agent").
+				With("leave lineage out of the input")
 )
 
 func (q Request) check() error {
@@ -104,7 +112,9 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 	}
 	created.Work = errand.KindOf(q.Input)
 	if m, ok := errand.ReadMission(q.Input); ok {
-		created.Blueprint, created.Artifacts = m.Blueprint, m.Artifacts
+		if created.Blueprint, created.Artifacts = m.Blueprint, m.Artifacts; m.Lineage != nil && q.Under == nil {
+			return run.Run{}, ErrLineage
+		}
 	}
 	order := created.Work == errand.Operations
 	clean, found := leak.Scan(q.Input)
@@ -142,16 +152,25 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 	}
 	var receipt event.Receipt
 	for try := 1; ; try++ {
-		var err error
+		expect, child, err := q.under(ctx, created, drafts)
+		if err != nil {
+			return run.Run{}, err
+		}
+		if child != "" {
+			return d.Find(ctx, q.Workspace, child)
+		}
 		receipt, err = d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
-			Workspace: q.Workspace, Drafts: drafts, Documents: append(room, event.DocumentVersion{Projection: run.Projection,
-				Key: string(created.Run)}),
+			Workspace: q.Workspace, Drafts: drafts, Documents: slices.Concat(room, expect, []event.DocumentVersion{{Projection: run.Projection,
+				Key: string(created.Run)}}),
 		}))
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, journal.ErrConflict) || len(room) == 0 || try == tries {
+		if !errors.Is(err, journal.ErrConflict) || len(room) == 0 && len(expect) == 0 || try == tries {
 			return run.Run{}, err
+		}
+		if len(room) == 0 {
+			continue
 		}
 		if room, err = d.contentRoom(ctx, q.Workspace, int64(len(q.Input))); err != nil {
 			return run.Run{}, err
@@ -161,10 +180,28 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 		return d.Find(ctx, q.Workspace, receipt.Events[0].Run)
 	}
 	doc, err := run.Evolve(run.Run{}, receipt.Events[0])
-	if err == nil {
+	if err == nil && doc.Parent == nil { // the engine whose call it is claims it at once
 		d.bells.offer(doc)
 	}
 	return doc, err
+}
+
+// under names the tool call of the request in the event that makes the run, and returns what the log has to expect so that the call still
+// is its engine's and has no run. It returns the run that the call has.
+func (q Request) under(ctx context.Context, created run.Created, drafts []event.Draft) ([]event.DocumentVersion, id.Run, error) {
+	if q.Under == nil {
+		return nil, "", nil
+	}
+	under, err := q.Under(ctx)
+	if err != nil || under.Child != "" {
+		return nil, under.Child, err
+	}
+	created.Parent = &under.Parent
+	if drafts[0].Data, err = json.Marshal(created); err != nil {
+		return nil, "", err
+	}
+	drafts[0].Follows = event.Subject{Type: step.CallEntity, ID: string(under.Parent.Call)}
+	return under.Expect, "", nil
 }
 
 // Given returns the input of a run, JSON as it was sent; null where there is none, or where it was redacted.

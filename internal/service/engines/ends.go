@@ -53,6 +53,7 @@ func (d *Service) Fail(ctx context.Context, origin event.Origin, h Hold, why, me
 func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, typ string, f run.Finished) (run.Run, error) {
 	defer d.Blobs.Hold()() // protects the stored files until the event of the end names them
 	files := d.keeper(ctx, origin)
+	var children []id.Run
 	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Running {
 			return entry{}, run.ErrNotRunning
@@ -63,10 +64,11 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 			}
 			f.Permit = event.DigestOf([]byte(h.Permit))
 		}
-		lost, expect, err := d.lost(ctx, origin, doc)
+		lost, of, expect, err := d.lost(ctx, origin, doc)
 		if err != nil {
 			return entry{}, err
 		}
+		children = of
 		var kept []event.Draft
 		kept, f.Artifacts = files(doc)
 		return entry{
@@ -79,6 +81,7 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 	}
 	d.terms.Forget(doc.ID)
 	d.bells.hasRoom(doc.Workspace)
+	d.endChildren(ctx, origin, doc, children)
 	d.close(ctx, origin, doc)
 	d.Evidence.settle(ctx, origin, doc)
 	return after(doc, receipt)
@@ -101,23 +104,45 @@ func (d *Service) keeper(ctx context.Context, origin event.Origin) func(run.Run)
 // lostAtOnce is how many tool calls have their result in the commit that ends their run; those beyond it have it in the next ones.
 const lostAtOnce = 100
 
-// lost returns results for the tool calls of a run that ends before their outcomes are known. They are recorded only if nobody has recorded
-// an outcome meanwhile.
-func (d *Service) lost(ctx context.Context, origin event.Origin, doc run.Run) (drafts []event.Draft, expect []event.DocumentVersion,
-	err error) {
+// lost returns results for the tool calls of a run that ends before their outcomes are known, and the runs that were made for them. The
+// results are recorded only if nobody has recorded an outcome meanwhile.
+func (d *Service) lost(ctx context.Context, origin event.Origin, doc run.Run) (drafts []event.Draft, children []id.Run,
+	expect []event.DocumentVersion, err error) {
 	open, err := d.Docs.Documents(ctx, projection.Query{Workspace: doc.Workspace, Name: step.CallProjection,
 		Index: projection.Index{Name: indexOpen, Value: string(doc.ID)}, Limit: lostAtOnce})
 	for _, found := range open {
 		var c step.Call
 		if err := json.Unmarshal(found.Body, &c); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
+		}
+		if c.Child != "" {
+			children = append(children, c.Child)
 		}
 		ended := step.Ended{Call: c.ID, Run: doc.ID, Tool: c.Tool, Fence: doc.Fence,
 			Message: "the run ended before anybody said what came of the call"}
 		drafts = append(drafts, draft(step.EventUnknown, origin, doc, ended).About(step.CallEntity, string(c.ID)).In(doc.ID, c.Step))
 		expect = append(expect, event.DocumentVersion{Projection: step.CallProjection, Key: string(c.ID), Version: found.Version})
 	}
-	return drafts, expect, err
+	return drafts, children, expect, err
+}
+
+// whyOrphaned is why a run ends whose tool call's run has ended.
+const whyOrphaned = "the run that asked for it has ended"
+
+// endChildren ends the runs of engines that were made for tool calls of a run that has ended. The daemon ends runs in spaces itself. A run
+// that cannot be ended now ends when an engine claims it: the engine sees that its parent has ended.
+func (d *Service) endChildren(ctx context.Context, origin event.Origin, of run.Run, children []id.Run) {
+	ctx = context.WithoutCancel(ctx)
+	origin.Key, origin.Command = "", event.Digest{}
+	for _, r := range children {
+		doc, err := d.Find(ctx, of.Workspace, r)
+		if err == nil && doc.Engine && !doc.Status.Ended() {
+			_, err = d.Cancel(ctx, origin, of.Workspace, r, whyOrphaned)
+		}
+		if err != nil && !errors.Is(err, run.ErrEnded) {
+			d.Logger.Warn("end the run of a sub-agent", "code", "sub_agent_not_ended", "run", r, "error", err)
+		}
+	}
 }
 
 // close records the results of tool calls that began while the run ended, or that were too many for the commit that ended it. No call
@@ -126,11 +151,12 @@ func (d *Service) close(ctx context.Context, origin event.Origin, doc run.Run) {
 	ctx = context.WithoutCancel(ctx)
 	origin.Key = "" // that of the end
 	for {
-		drafts, expect, err := d.lost(ctx, origin, doc)
+		drafts, children, expect, err := d.lost(ctx, origin, doc)
 		if err == nil && len(drafts) == 0 {
 			return
 		}
 		if err == nil {
+			d.endChildren(ctx, origin, doc, children)
 			_, err = d.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: drafts, Documents: expect})
 		}
 		if err != nil && !errors.Is(err, journal.ErrConflict) {
@@ -159,7 +185,7 @@ func (d *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 		if doc.Status.Ended() {
 			return doc, run.ErrEnded
 		}
-		lost, expect, err := d.lost(ctx, origin, doc)
+		lost, children, expect, err := d.lost(ctx, origin, doc)
 		if err != nil {
 			return doc, err
 		}
@@ -177,6 +203,7 @@ func (d *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 		}
 		d.terms.Forget(r)
 		d.bells.hasRoom(ws)
+		d.endChildren(ctx, origin, doc, children)
 		d.close(ctx, origin, doc)
 		d.Evidence.settle(ctx, origin, doc)
 		return after(doc, receipt)

@@ -82,6 +82,42 @@ func (r *tokens) Grant(ctx context.Context, origin event.Origin, ws id.Workspace
 	return made, err
 }
 
+// Narrow makes a token under which a principal does less than they may: for themselves, and derived from the token under which they act, if
+// any. Everybody may bind themselves, because a token by itself gives no right. It has no bearer, so that only the daemon acts under it.
+func (r *tokens) Narrow(ctx context.Context, origin event.Origin, ws id.Workspace, scopes token.Scopes,
+	until time.Time) (token.Token, error) {
+	q := token.Grant{IssuedTo: origin.Principal, Parent: origin.Token, Scopes: scopes, ValidUntil: until}
+	var made Issued
+	err := journal.Again(func() error {
+		who, version, err := r.who(ctx, ws, origin.Principal)
+		if errors.Is(err, errNobody) {
+			return token.ErrGrantorNotFound
+		}
+		if err != nil {
+			return err
+		}
+		chain, expect, err := r.chain(ctx, ws, q.Parent)
+		if err != nil {
+			return err
+		}
+		grant := q.Root
+		if len(chain) > 0 {
+			grant = func(by id.Principal, now time.Time) (token.Granted, error) { return q.Delegate(chain, by, now) }
+		}
+		granted, err := useful(q, grant, who.ID, r.Clock.Now().UTC())
+		if err != nil {
+			return err
+		}
+		expect = append(expect, event.DocumentVersion{Projection: principal.Projection, Key: string(who.ID), Version: version})
+		made, err = r.issue(ctx, origin, ws, q, granted, false, expect)
+		return err
+	})
+	if err != nil && q.Parent != "" && fault.KindOf(err) != fault.Internal && fault.KindOf(err) != fault.Unavailable {
+		err = errors.Join(err, r.attempted(ctx, origin, ws, q, err))
+	}
+	return made.Token, err
+}
+
 // chain reads the tokens above one that is to be derived, with the versions that must not change meanwhile.
 func (r *tokens) chain(ctx context.Context, ws id.Workspace, parent id.Token) ([]token.Token, []event.DocumentVersion, error) {
 	if parent == "" {

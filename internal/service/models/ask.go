@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/deadline"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
 )
@@ -83,12 +84,16 @@ func (s *Service) seek(ctx context.Context, a model.Ask, only bool) (model.Reply
 	for i, e := range entries {
 		reply, done, err := c.try(ctx, e, reason, i+1 < len(entries))
 		if done || err != nil {
+			reply.Took = c.took()
 			return reply, err
 		}
 		reason = fmt.Sprintf("fallback: %s", c.passed[len(c.passed)-1].Reason)
 	}
-	return model.Reply{}, c.unsent(ctx)
+	return model.Reply{Took: c.took()}, c.unsent(ctx)
 }
+
+// took returns how long models have worked on the request, as far as it is recorded.
+func (c *asking) took() time.Duration { return time.Duration(c.doc.Millis) * time.Millisecond }
 
 // look reads the document of the request.
 func (c *asking) look(ctx context.Context) (err error) {
@@ -99,7 +104,7 @@ func (c *asking) look(ctx context.Context) (err error) {
 // resume continues a request that the run sent before. It returns the recorded answer, or records the end of an attempt that a crash
 // interrupted.
 func (c *asking) resume(ctx context.Context) (model.Reply, bool, error) {
-	if err := c.look(ctx); err != nil || c.version == 0 {
+	if err := c.look(ctx); err != nil || c.doc.Attempts == 0 { // a request that was only refused was never asked
 		return model.Reply{}, false, err
 	}
 	if c.doc.Request != c.hash || c.doc.Principal != c.ask.Origin.Principal {
@@ -155,7 +160,8 @@ func (c *asking) answer(ctx context.Context) (model.Outcome, error) {
 }
 
 func (c *asking) reply(a model.Answer, entry string, repeated bool) model.Reply {
-	return model.Reply{Answer: a, Entry: entry, Attempts: c.doc.Attempts, Cost: c.doc.Cost, Priced: !c.doc.Unpriced, Repeated: repeated}
+	return model.Reply{Answer: a, Entry: entry, Attempts: c.doc.Attempts, Cost: c.doc.Cost, Priced: !c.doc.Unpriced, Repeated: repeated,
+		Took: c.took()}
 }
 
 // pass notes that a model does not answer, and why.
@@ -180,6 +186,9 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 	at := named{c.ask.Workspace, e.Name}
 	waited := time.Duration(0)
 	for n := 1; ; n++ {
+		if c.ask.Time > 0 && c.took() >= c.ask.Time {
+			return model.Reply{}, true, model.ErrTime
+		}
 		why, until := c.s.breakers.admit(at, c.s.Clock.Now())
 		if why != "" {
 			c.pass(e, "circuit_open", &model.Failure{Class: model.Busy, Code: "circuit_open", Message: why,
@@ -340,6 +349,7 @@ func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited 
 		draft := event.New(model.EventAsked, a.Origin, a.Workspace, a.Room, model.Asked{
 			Call: c.call, Step: a.Step, Part: a.Part, Class: a.Class, Attempt: out.attempt.N, Entry: e.Name, Model: e.Model, Request: c.hash,
 			Reserve: reserve, Day: out.attempt.Day, Reason: reason, Passed: c.passed, Waited: waited.Milliseconds(),
+			Above: a.AboveRuns(),
 		}).In(a.Run, "").About(model.CallEntity, c.call)
 		draft.OccurredAt = now
 		expect = append(expect, event.DocumentVersion{Projection: model.CallProjection, Key: c.call, Version: c.version})
@@ -376,6 +386,7 @@ func (c *asking) send(ctx context.Context, e model.Held, f *flown) (model.Answer
 		return model.Answer{}, &model.Failure{Class: model.Final, Message: "this daemon speaks with no " + e.Provider}, model.ErrNotFound
 	}
 	flying, land := c.s.fly(ctx, c.ask.Workspace)
+	flying, rest := c.within(flying)
 	answer, err := endpoint.Stream(flying, f.permit, model.Target{Entry: e.Entry, Key: f.key}, c.ask.Request, func(d model.Delta) error {
 		if f.pieces++; f.pieces == 1 {
 			f.first = c.s.Clock.Now()
@@ -386,8 +397,13 @@ func (c *asking) send(ctx context.Context, e model.Held, f *flown) (model.Answer
 		}
 		return c.ask.Emit(d)
 	})
+	late := errors.Is(context.Cause(flying), model.ErrTime)
+	rest()
 	land()
 	if err != nil {
+		if late {
+			err = model.ErrTime
+		}
 		if failure, ok := model.FailureOf(err); ok {
 			return model.Answer{}, failure, err
 		}
@@ -409,6 +425,14 @@ func (c *asking) send(ctx context.Context, e model.Held, f *flown) (model.Answer
 		return model.Answer{}, nil, err
 	}
 	return *recorded.Answer, nil, nil
+}
+
+// within returns a context that ends when models have worked on the request for as long as they may, until rest is called.
+func (c *asking) within(ctx context.Context) (_ context.Context, rest func()) {
+	if c.ask.Time <= 0 {
+		return ctx, func() {}
+	}
+	return deadline.Within(ctx, c.s.Clock, c.ask.Time-c.took(), model.ErrTime)
 }
 
 // outcome is the outcome of a request, with what it used where it failed.
@@ -442,7 +466,7 @@ func (c *asking) charge(out model.Outcome, e model.Held, r model.Reserve, unknow
 // once.
 func (c *asking) settle(ctx context.Context, at model.Attempt, out model.Outcome, typ string) (model.Outcome, error) {
 	ctx = context.WithoutCancel(ctx)
-	out.Call, out.Attempt, out.Entry, out.Day = c.call, at.N, at.Entry, at.Day
+	out.Call, out.Attempt, out.Entry, out.Day, out.Above = c.call, at.N, at.Entry, at.Day, c.ask.AboveRuns()
 	err := journal.Again(func() error {
 		if err := c.look(ctx); err != nil {
 			return err

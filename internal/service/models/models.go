@@ -85,7 +85,7 @@ func Definitions() []projection.Definition {
 			}
 			return []string{string(e.Workspace)}
 		}, func(s model.Settings, _ string, e event.Event) (model.Settings, error) { return s.Evolve(e) }, nil),
-		projection.Define(model.CallProjection, 1, about(model.CallEntity), func(c model.Called, _ string, e event.Event) (model.Called, error) {
+		projection.Define(model.CallProjection, 2, about(model.CallEntity), func(c model.Called, _ string, e event.Event) (model.Called, error) {
 			return c.Evolve(e)
 		}, nil).Leads(model.CallEntity, nil),
 		projection.Define(model.UsageProjection, 1, func(e event.Event) []string {

@@ -105,6 +105,9 @@ func waitsFor(err error) string {
 	return f.Msg
 }
 
+// Execute works on a run that was claimed elsewhere, as Run does, and returns when it does not work on it any more.
+func (r *Runner) Execute(ctx context.Context, w errand.Work) { r.execute(ctx, w) }
+
 // execute works on a run as long as it is this engine's.
 func (r *Runner) execute(ctx context.Context, w errand.Work) {
 	if r.Done != nil {

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/tool"
 	"agentbox/internal/domain/web"
 )
 
@@ -18,6 +20,10 @@ const (
 	AskTool     = "ask_person"
 	MessageTool = "message"
 	SearchTool  = "search"
+	SpawnTool   = tool.Spawn
+
+	MDReadTool  = "md_read"
+	MDWriteTool = "md_write"
 )
 
 // own describes a tool that the daemon executes itself, or turns into operations.
@@ -26,6 +32,7 @@ type own struct {
 	effect                   policy.SideEffect
 	schema                   string
 	check                    func(arguments json.RawMessage) error
+	named                    bool // see tool.Tool
 }
 
 // owned are the tools of the daemon, a row for each. internal/app has the functions that execute them, by name.
@@ -82,6 +89,39 @@ var owned = []own{
 			`"words": {"type": "string", "minLength": 2, "maxLength": 500, "description": "with spaces between"}, ` +
 			`"limit": {"type": "integer", "minimum": 1, "maximum": 100, "description": "how many at most; 20 if absent"}}}`,
 		check: func(arguments json.RawMessage) error { _, err := ReadSearch(arguments); return err },
+	},
+	{
+		name: MDReadTool, title: "Read a section", effect: policy.Read,
+		description: "Reads a section of a Markdown document of the space: a heading with everything below it. Without a heading it lists the " +
+			"sections. The result of a section begins with its sha256, which md_write wants.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["path"], "properties": {` +
+			`"path": {"type": "string", "minLength": 1, "maxLength": 255, "description": "relative to the top of the space"}, ` +
+			`"heading": {"type": "string", "maxLength": 1000, "description": "its text; with those above it, as in Install > Linux, where several ` +
+			`have that text"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadMDRead(arguments); return err },
+	},
+	{
+		name: MDWriteTool, title: "Write a section", effect: policy.Filesystem,
+		description: "Writes a section of a Markdown document of the space. With heading and sha256 the content, which begins with its " +
+			"heading, replaces the section that md_read has shown; an empty content removes it. If somebody has changed the section since, " +
+			"nothing is written. Without both, the content is a new section at the end of the document, which is made if it is not there.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["path", "content"], "properties": {` +
+			`"path": {"type": "string", "minLength": 1, "maxLength": 255, "description": "relative to the top of the space"}, ` +
+			`"heading": {"type": "string", "maxLength": 1000, "description": "as md_read takes it"}, ` +
+			`"sha256": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$", "description": "of the section, as md_read has told it"}, ` +
+			`"content": {"type": "string", "description": "in Markdown, at most 1 MiB"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadMDWrite(arguments); return err },
+	},
+	{
+		name: SpawnTool, title: "Start a sub-agent", effect: policy.Process, named: true,
+		description: "Gives a task to a sub-agent and waits for its report, which is the result. It knows nothing of your conversation, so the " +
+			"task says all that it needs. What it uses counts for you, too.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["task"], "properties": {` +
+			`"task": {"type": "string", "minLength": 1, "maxLength": 65536}, ` +
+			`"blueprint": {"type": "string", "maxLength": 63, "description": "the name of another agent's definition; your own if absent"}, ` +
+			`"space": {"type": "string", "enum": ["same", "new"], "description": "where it works: in your space, or in a new, empty one; ` +
+			`same if absent"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadSpawn(arguments); return err },
 	},
 }
 
@@ -204,4 +244,83 @@ func ReadSearch(arguments json.RawMessage) (Search, error) {
 		return s, wrong("limit is 1 to 100")
 	}
 	return s, nil
+}
+
+// maxTask is the most bytes of the task of a sub-agent.
+const maxTask = 64 << 10
+
+// Spawn are the arguments of the tool spawn.
+type Spawn struct {
+	head
+	Task      string `json:"task"`
+	Blueprint string `json:"blueprint"` // "" for the agent's own
+	Space     string `json:"space"`     // same or new
+}
+
+// ReadSpawn reads the arguments of the tool spawn.
+func ReadSpawn(arguments json.RawMessage) (Spawn, error) {
+	s := Spawn{Space: "same"}
+	if err := strictly(arguments, &s); err != nil {
+		return s, err
+	}
+	if strings.TrimSpace(s.Task) == "" || len(s.Task) > maxTask {
+		return s, wrong("task has 1 to %d bytes", maxTask)
+	}
+	if s.Space != "same" && s.Space != "new" {
+		return s, wrong("space is same or new, not %.32q", s.Space)
+	}
+	return s, nil
+}
+
+// MDRead are the arguments of the tool md_read.
+type MDRead struct {
+	head
+	Path    string `json:"path"`
+	Heading string `json:"heading"` // "" for the list of sections
+}
+
+// ReadMDRead reads the arguments of the tool md_read.
+func ReadMDRead(arguments json.RawMessage) (MDRead, error) {
+	var m MDRead
+	if err := strictly(arguments, &m); err != nil {
+		return m, err
+	}
+	return m, document(m.Path)
+}
+
+// MDWrite are the arguments of the tool md_write.
+type MDWrite struct {
+	head
+	Path    string `json:"path"`
+	Heading string `json:"heading"` // with Hash: the section that is replaced; both are "" for a new one
+	Hash    string `json:"sha256"`
+	Content string `json:"content"`
+}
+
+// maxSection is the most bytes that md_write writes.
+const maxSection = 1 << 20
+
+// ReadMDWrite reads the arguments of the tool md_write.
+func ReadMDWrite(arguments json.RawMessage) (MDWrite, error) {
+	var m MDWrite
+	if err := strictly(arguments, &m); err != nil {
+		return m, err
+	}
+	switch {
+	case (m.Heading == "") != (m.Hash == ""):
+		return m, wrong("heading and sha256 go together: md_read tells both of a section; a new section has neither")
+	case m.Heading == "" && strings.TrimSpace(m.Content) == "":
+		return m, wrong("content is missing")
+	case len(m.Content) > maxSection:
+		return m, wrong("content has %d bytes; at most %d are written", len(m.Content), maxSection)
+	}
+	return m, document(m.Path)
+}
+
+// document refuses a path that names no file of a space.
+func document(path string) error {
+	if _, err := space.CleanFilePath(path); err != nil {
+		return wrong("path: %v", err)
+	}
+	return nil
 }

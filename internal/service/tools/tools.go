@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/run"
@@ -30,7 +31,7 @@ func Builtin() []tool.Tool {
 	for _, o := range owned {
 		out = append(out, tool.Tool{
 			Name: o.name, Title: o.title, Description: o.description, Input: json.RawMessage(o.schema), Output: told, Effect: o.effect,
-			Source: tool.Builtin,
+			Source: tool.Builtin, Named: o.named,
 		})
 	}
 	return out
@@ -65,6 +66,19 @@ func Offered(o tool.Offer) ([]tool.Tool, event.Digest, error) {
 	tools := o.From(Builtin())
 	hash, err := tool.HashOf(tools)
 	return tools, hash, err
+}
+
+// OfferOf returns what a blueprint says about the tools that its agent is offered. An agent that may start sub-agents is offered the tool
+// for it.
+func OfferOf(b blueprint.Blueprint) tool.Offer {
+	e := b.Effective()
+	o := tool.Offer{Classes: e.Tools.Classes, Names: e.Tools.Allow, Deny: e.Tools.Deny}
+	if e.Limits.Children > 0 {
+		o.Names = append(slices.Clone(o.Names), SpawnTool)
+	} else {
+		o.Deny = append(slices.Clone(o.Deny), SpawnTool)
+	}
+	return o
 }
 
 // Prepare checks the arguments of a call, and returns what does it: an operation of the protocol, or an object of that form whose type is
@@ -116,6 +130,32 @@ func fits(name string, fields map[string]json.RawMessage) error {
 func Own(name string) bool {
 	return slices.ContainsFunc(owned, func(o own) bool { return o.name == name })
 }
+
+// summaries are the arguments that say most about a call, the best first.
+var summaries = []string{"path", "command", "url", "question", "content", "words", "task", "code", "html"}
+
+// Summary returns a line about what Prepare has returned for a call of a tool of the daemon.
+func Summary(prepared json.RawMessage) string {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(prepared, &fields) != nil {
+		return ""
+	}
+	for _, name := range summaries {
+		var text string
+		if json.Unmarshal(fields[name], &text) != nil || text == "" {
+			continue
+		}
+		line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+		if runes := []rune(line); len(runes) > maxSummary {
+			line = string(runes[:maxSummary]) + "…"
+		}
+		return line
+	}
+	return ""
+}
+
+// maxSummary is the most characters of a summary.
+const maxSummary = 120
 
 // strictly reads arguments and refuses unknown ones.
 func strictly(arguments json.RawMessage, into any) error {

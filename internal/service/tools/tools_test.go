@@ -8,6 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/tool"
 	"agentbox/internal/service/tools"
@@ -73,6 +74,9 @@ func TestTheSchemasAreSchemas(t *testing.T) {
 		"code":       `{"language": "python", "code": "1", "context": "main", "timeout": 1000}`,
 		"ask_person": `{"question": "why?"}`, "search": `{"words": "plan b", "limit": 5}`,
 		"http_fetch":       `{"url": "https://a.example/", "method": "HEAD", "raw": true}`,
+		"md_read":          `{"path": "a.md", "heading": "A > B"}`,
+		"md_write":         `{"path": "a.md", "content": "# A"}`,
+		"spawn":            `{"task": "count", "blueprint": "counter", "space": "new"}`,
 		"html_to_markdown": `{"html": "<p>a</p>", "base_url": "https://a.example/x"}`,
 	}
 	for _, x := range tools.Builtin() {
@@ -121,5 +125,45 @@ func TestTheSetOfToolsHasAHash(t *testing.T) {
 			t.Errorf("%+v: %s, %v", o, hash, err)
 		}
 		seen[hash.String()] = true
+	}
+}
+
+// TestWhoIsOfferedToStartSubAgents holds that spawn comes with the number of sub-agents and not with its class, and that a denial wins.
+func TestWhoIsOfferedToStartSubAgents(t *testing.T) {
+	for name, c := range map[string]struct {
+		b    blueprint.Blueprint
+		want bool
+	}{
+		"nobody says":    {blueprint.Blueprint{}, false},
+		"its class":      {blueprint.Blueprint{Tools: blueprint.Tools{Classes: []string{"process"}}}, false},
+		"its name alone": {blueprint.Blueprint{Tools: blueprint.Tools{Allow: []string{"spawn"}}}, false},
+		"a number":       {blueprint.Blueprint{Limits: blueprint.Limits{Children: 1}}, true},
+		"denied": {blueprint.Blueprint{Limits: blueprint.Limits{Children: 1}, Tools: blueprint.Tools{Classes: []string{"pure"},
+			Deny: []string{"spawn"}}}, false},
+	} {
+		offered, _, err := tools.Offered(tools.OfferOf(c.b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(offered, func(x tool.Tool) bool { return x.Name == tool.Spawn }); got != c.want {
+			t.Errorf("%s: offered %t", name, got)
+		}
+	}
+}
+
+// TestALineAboutACall holds what people who watch a run are shown of a call of the daemon's own tools.
+func TestALineAboutACall(t *testing.T) {
+	for prepared, want := range map[string]string{
+		`{"type":"http_fetch","id":"call","url":"https://a.example/"}`:        "https://a.example/",
+		`{"type":"ask_person","question":"  Which?\nThis or that?"}`:          "Which?",
+		`{"type":"spawn","task":"` + strings.Repeat("é", 120) + `"}`:          strings.Repeat("é", 120),
+		`{"type":"spawn","task":"` + strings.Repeat("é", 121) + `"}`:          strings.Repeat("é", 120) + "…",
+		`{"type":"message","content":7}`:                                      "",
+		`{`:                                                                   "",
+		`{"type":"md_write","path":"a.md","content":"# A","heading":"A > B"}`: "a.md",
+	} {
+		if got := tools.Summary(json.RawMessage(prepared)); got != want {
+			t.Errorf("%.60s: got %q, want %q", prepared, got, want)
+		}
 	}
 }

@@ -27,6 +27,8 @@ type Use struct {
 
 	// Asks is called while a person has to answer first, again and again with the same question; nil for nothing.
 	Asks func(ctx context.Context, question id.Approval)
+	// Allowed is called when the gate has allowed the call, before the server is asked; nil for nothing.
+	Allowed func()
 }
 
 // Look asks a server for its tools, from a space, and records what is new. No agent is offered any of that before a person trusts it.
@@ -122,6 +124,9 @@ func (s *Service) Call(ctx context.Context, u Use) (tool.Result, error) {
 		ruling, approval, err := client.Ask(ctx, u.Origin, action)
 		switch {
 		case err == nil:
+			if u.Allowed != nil {
+				u.Allowed()
+			}
 			return s.allowed(ctx, u, held.Server, trusted, ruling, approval)
 		case fault.KindOf(err) != fault.Waiting:
 			return tool.Result{}, err

@@ -5,6 +5,9 @@ package webpages
 
 import (
 	"context"
+	"errors"
+	"math"
+	"time"
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
@@ -12,6 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/web"
+	"agentbox/internal/kernel/deadline"
 )
 
 // Parts are the dependencies of the service.
@@ -39,13 +43,22 @@ type Query struct {
 	Tool      string
 	URL       string
 	Method    string // GET or HEAD
+
+	// Most is how long its requests may take in all; the time in which a person is asked does not count. 0 bounds nothing.
+	Most time.Duration
 }
 
 // Page is a fetched page.
 type Page struct {
 	web.Answer
 	URL string // where it was found, after all redirects
+
+	// Worked is how long its requests took. It is set beside an error, too.
+	Worked time.Duration
 }
+
+// errLate ends a request at the limit of its time.
+var errLate = fault.New(fault.Conflict, "fetch_time_exceeded", "the page did not come within the time of the call")
 
 // Get fetches a page. While a person is asked it waits. An error is a refusal of the gate, or one of the package web of the domain.
 func (s *Service) Get(ctx context.Context, q Query) (Page, error) {
@@ -56,34 +69,53 @@ func (s *Service) Get(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
+	worked := time.Duration(0)
 	for hop := 0; ; hop++ {
-		answer, err := s.one(ctx, q, at)
+		answer, err := s.one(ctx, q, at, &worked)
 		if err != nil || answer.Location == "" {
-			return Page{Answer: answer, URL: at}, err
+			return Page{answer, at, worked}, err
 		}
 		if hop == web.MaxRedirects {
-			return Page{}, web.ErrRedirects
+			return Page{Worked: worked}, web.ErrRedirects
 		}
 		if at, err = web.Next(at, answer.Location); err != nil {
-			return Page{}, err
+			return Page{Worked: worked}, err
 		}
 	}
 }
 
-// one sends one request. A host that turns out to have an address that is not public is asked about again, as such.
-func (s *Service) one(ctx context.Context, q Query, at string) (web.Answer, error) {
+// one sends one request, and adds the time that it took. A host that turns out to have an address that is not public is asked about again,
+// as such.
+func (s *Service) one(ctx context.Context, q Query, at string, worked *time.Duration) (web.Answer, error) {
 	r := web.Request{URL: at, Method: q.Method, Private: web.Inward(at)}
 	for {
 		permit, err := s.permit(ctx, q, r)
 		if err != nil {
 			return web.Answer{}, err
 		}
-		answer, err := s.Client.Fetch(ctx, permit, r)
+		answer, err := s.fetch(ctx, permit, r, q.Most, worked)
 		if fault.CodeOf(err) != web.ErrPrivate.Code || r.Private {
 			return answer, err
 		}
 		r.Private = true
 	}
+}
+
+// fetch redeems a permit within what is left of the time.
+func (s *Service) fetch(ctx context.Context, p policy.Permit, r web.Request, most time.Duration,
+	worked *time.Duration) (web.Answer, error) {
+	if most <= 0 {
+		most = math.MaxInt64
+	}
+	bounded, end := deadline.Within(ctx, s.Clock, most-*worked, errLate)
+	defer end()
+	began := s.Clock.Now()
+	answer, err := s.Client.Fetch(bounded, p, r)
+	*worked += max(s.Clock.Now().Sub(began), 0)
+	if err != nil && errors.Is(context.Cause(bounded), errLate) {
+		err = errLate
+	}
+	return answer, err
 }
 
 // permit asks the gate about a request, for as long as a person has not answered.

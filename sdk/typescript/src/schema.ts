@@ -4468,6 +4468,7 @@ export interface components {
             model: string;
             model_sha256: string;
             name: string;
+            no_tools?: boolean;
             /** @description Per million tokens; absent where the file of prices does not say it */
             price?: components["schemas"]["ModelPrice"];
             /** @description Whether its price is known */
@@ -4510,6 +4511,8 @@ export interface components {
             max_output_tokens?: number;
             /** @description As the endpoint calls the model */
             model: string;
+            /** @description It knows no tool calls: agents call tools in plain text */
+            no_tools?: boolean;
             /**
              * @description The wire; openai unless named
              * @enum {string}

@@ -113,6 +113,12 @@ func (x *Service) shown(ctx context.Context, r id.Run) (shown, error) {
 	}
 }
 
+// Shows reports whether the frames of a run show that an operation has begun, and its result.
+func (x *Service) Shows(ctx context.Context, r id.Run, operation string) (begun, ended bool, err error) {
+	s, err := x.shown(ctx, r)
+	return s.begun[operation], s.results[operation], err
+}
+
 // MakeUp adds frames for events in the log that have none, because the daemon ended in between: beginnings of operations, results, and the
 // open question.
 func (x *Service) MakeUp(ctx context.Context, doc run.Run) error {

@@ -174,12 +174,16 @@ func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 	if !w.EndedAt.IsZero() {
 		took = term.Duration(w.EndedAt.Sub(w.CreatedAt))
 	}
-	agent := w.Blueprint
+	agent, parent := w.Blueprint, ""
+	if w.Agent.Lineage != nil {
+		parent = string(w.Agent.Lineage.Parent)
+	}
 	if w.Agent.Blueprint != "" {
 		agent = fmt.Sprintf("%s, version %d, %s", w.Agent.Blueprint, w.Agent.Edition, short(w.Agent.Locked.String()))
 	}
-	p.Fields("run", string(w.ID), "status", state, "agent", agent, "pins", strings.Join(pins, ", "), "space", string(w.Agent.Space),
-		"thread", string(w.Thread), "asked for", term.Ago(now, w.CreatedAt), "took", took, "turns", fmt.Sprint(w.Turns), "tool calls",
+	p.Fields("run", string(w.ID), "status", state, "agent", agent, "sub-agent of", parent, "pins", strings.Join(pins, ", "),
+		"space", string(w.Agent.Space), "thread",
+		string(w.Thread), "asked for", term.Ago(now, w.CreatedAt), "took", took, "turns", fmt.Sprint(w.Turns), "tool calls",
 		callCounts(w.Calls), "models", usedText(w.Used, w.Currency))
 	if w.Reported != nil {
 		p.Fields("summary", w.Reported.Summary, "error", cmdline.First(w.Reported.Message, w.Error))

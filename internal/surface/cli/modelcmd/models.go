@@ -100,6 +100,7 @@ func add(i *cmdline.Invocation) *cobra.Command {
 	f.BoolVar(&spec.AllowPrivate, "private", false, "permit a private address, and http")
 	f.IntVar(&spec.Context, "context", 0, "the size of its window in tokens")
 	f.IntVar(&spec.MaxOutput, "max-output", 0, "the longest answer in tokens")
+	f.BoolVar(&spec.NoTools, "no-tools", false, "it knows no tool calls: agents call tools in plain text")
 	f.StringSliceVar(&classes, "class", nil, "task classes for which it answers where no route does")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if spec.Model == "" {

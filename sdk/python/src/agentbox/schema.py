@@ -730,6 +730,7 @@ class ModelShown(TypedDict, closed=True):
     model: str
     model_sha256: str
     name: str
+    no_tools: NotRequired[bool]
     price: NotRequired[ModelPrice]
     priced: bool
     provider: str
@@ -751,6 +752,7 @@ class ModelSpec(TypedDict, closed=True):
     key: NotRequired[str]
     max_output_tokens: NotRequired[int]
     model: str
+    no_tools: NotRequired[bool]
     provider: NotRequired[Literal['openai', 'anthropic', 'scripted']]
     record: NotRequired[str]
     total_ms: NotRequired[int]

@@ -1,0 +1,372 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
+	"agentbox/internal/domain/token"
+	"agentbox/internal/domain/tool"
+	"agentbox/internal/kernel/deadline"
+	"agentbox/internal/service/agents"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/tools"
+)
+
+// spawnTime is how long the token of a sub-agent is in force: as long as a question may wait for a person.
+const spawnTime = 30 * 24 * time.Hour
+
+// failParent is how a sub-agent ends that is claimed when the run that asked for it has ended.
+const failParent = "parent_ended"
+
+// errStillRuns ends the wait for a sub-agent that another engine has, so that one whose engine has died is taken up.
+var errStillRuns = errors.New("the sub-agent still runs")
+
+// The refusals of a sub-agent.
+var (
+	errNoSpawn     = fault.New(fault.Denied, "spawn_not_permitted", "this agent may start no sub-agent")
+	errSpawnBudget = fault.New(fault.Denied, "spawn_limit", "this agent has started as many sub-agents as limits.children permits").
+			With("Do the rest yourself.")
+	errSpawnDepth = fault.New(fault.Denied, "spawn_depth", "limits.depth permits no further generation of sub-agents").
+			With("Do it yourself.")
+	errSpawnUnknown = fault.New(fault.Denied, "spawn_blueprint", "the agent may start sub-agents of its own blueprint, and of those that "+
+		"comms.spawn of its blueprint names")
+	errSpawnChanged = fault.New(fault.Conflict, "spawn_blueprint_changed", "the blueprint is not what it was when this run was begun")
+	errSpawnSpace   = fault.New(fault.Denied, "spawn_space", "the space of this agent has another policy than its blueprint says, so a new "+
+		"space could permit more").With("Let the sub-agent work in the same space.")
+	errSpawnKind = fault.New(fault.Invalid, "adapter_unsupported", "a sub-agent is of a blueprint whose adapter is internal")
+)
+
+// orphaned returns how a sub-agent ends whose parent has ended; nil where it goes on.
+func (d *agentDesk) orphaned(ctx context.Context, w errand.Work, m errand.Mission) (*errand.Result, error) {
+	if m.Lineage == nil {
+		return nil, nil
+	}
+	parent, err := d.a.Engines.Find(ctx, w.Workspace, m.Lineage.Parent)
+	if err != nil || !parent.Status.Ended() {
+		return nil, err
+	}
+	return &errand.Result{Failure: failParent, Message: "the run that asked for it has ended"}, nil
+}
+
+// spawn starts a sub-agent and waits until it has ended. The call has one such run, also after a crash. The engine that waits works on that
+// run itself, so that a sub-agent needs no free place and no free hand.
+func (u use) spawn(ctx context.Context) (errand.Outcome, error) {
+	call, err := u.a.Engines.Look.Call(ctx, u.work.Workspace, u.call)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	child := call.Child
+	if child == "" {
+		made, err := u.begin(ctx)
+		if err != nil {
+			return errand.Outcome{}, err
+		}
+		child = made.ID
+	}
+	doc, err := u.await(ctx, child)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	said, worked, err := u.reported(ctx, doc)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	o, err := u.say(ctx, u.work, u.call, u.name, said)
+	o.Child, o.Worked = doc.ID, worked
+	return o, err
+}
+
+// await works on a sub-agent, or waits while another engine does, until it has ended.
+func (u use) await(ctx context.Context, child id.Run) (run.Run, error) {
+	for {
+		doc, token, err := u.a.Engines.ClaimOne(ctx, u.origin(), u.work.Workspace, child)
+		if err == nil {
+			given, err := u.a.Engines.Given(ctx, doc)
+			if err != nil {
+				return doc, err
+			}
+			u.busy(u.work.Workspace)
+			u.runner.Execute(ctx, errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: doc.Workspace, Run: doc.ID, Token: token,
+				Permit: u.a.Engines.Permits.OfClaim(doc), Fence: doc.Fence, Input: given})
+		} else if !errors.Is(err, errand.ErrNothing) {
+			return doc, err
+		}
+		if doc, err = u.a.Engines.Find(ctx, u.work.Workspace, child); err != nil || doc.Status.Ended() {
+			return doc, err
+		}
+		waiting, end := deadline.Within(ctx, u.a.clock, errand.Again, errStillRuns)
+		doc, err = u.a.Runs.History.Wait(waiting, u.work.Workspace, child)
+		end()
+		switch {
+		case ctx.Err() != nil:
+			return doc, context.Cause(ctx)
+		case err != nil:
+			return doc, err
+		}
+	}
+}
+
+// begin records the run of a sub-agent.
+func (u use) begin(ctx context.Context) (run.Run, error) {
+	s, err := tools.ReadSpawn(u.args)
+	if err != nil {
+		return run.Run{}, err
+	}
+	m, ok := errand.ReadMission(u.work.Input)
+	if !ok {
+		return run.Run{}, errNoSpawn
+	}
+	ws := u.work.Workspace
+	parent, _, err := u.a.Blueprints.Read(ctx, ws, m.Blueprint, m.Edition)
+	if err != nil {
+		return run.Run{}, err
+	}
+	adjusted := parent.Adjustment()
+	parent = parent.Answering(m.Model).Effective()
+	lineage, err := u.lineage(ctx, m, parent)
+	if err != nil {
+		return run.Run{}, err
+	}
+	name, version := cmp.Or(s.Blueprint, m.Blueprint), 0
+	if name == m.Blueprint {
+		version = m.Edition
+	} else if err := u.known(ctx, m, parent, name); err != nil {
+		return run.Run{}, err
+	}
+	scopes := token.All()
+	scopes.Rooms = []string{string(u.asked.Room)}
+	in, err := u.a.Spaces.Catalog.Space(ctx, ws, u.space)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if s.Space == "new" {
+		bundle, _, err := u.a.Gate.Bundles.Adjust(parent.Policy, adjusted)
+		if err != nil {
+			return run.Run{}, err
+		}
+		if bundle.Hash != in.Bundle {
+			return run.Run{}, errSpawnSpace
+		}
+	}
+	if in.Room != u.asked.Room {
+		scopes.Rooms = append(scopes.Rooms, string(in.Room))
+	}
+	scopes.Data = token.Data{}
+	for _, room := range scopes.Rooms {
+		scopes.Data.Read = append(scopes.Data.Read, "room:"+room)
+	}
+	scopes.Data.Write = scopes.Data.Read
+	origin := u.requester()
+	narrowing := origin
+	narrowing.Key, narrowing.Command = "spawn:"+string(u.call), event.DigestOf([]byte(u.call))
+	narrow, err := u.a.Identity.Narrow(ctx, narrowing, ws, scopes, u.a.clock.Now().UTC().Add(spawnTime))
+	if err != nil {
+		return run.Run{}, err
+	}
+	origin.Token = narrow.ID
+	t := agents.Task{
+		Workspace: ws, Blueprint: name, Version: version, Text: s.Task, Room: u.asked.Room, Thread: u.asked.Thread,
+		Key: "spawn:" + string(u.call), Lineage: lineage,
+	}
+	if s.Space == "same" {
+		t.Space = u.space
+	}
+	if name == m.Blueprint {
+		t.Model = m.Model
+	}
+	return u.starter(parent).Start(ctx, origin, t)
+}
+
+// starter begins the runs of sub-agents of an agent.
+func (u use) starter(parent blueprint.Blueprint) *agents.Starter {
+	s := u.a.agentStarter()
+	read := s.Read
+	s.Read = func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, int, event.Digest, error) {
+		b, version, locked, err := read(ctx, ws, name, version)
+		if err == nil && b.Effective().Adapter.Kind != blueprint.Internal {
+			err = errSpawnKind
+		}
+		return b, version, locked, err
+	}
+	s.Thread = func(context.Context, event.Origin, agents.Task) (id.Thread, error) { return "", nil } // that of the parent, if it has one
+	s.Space = func(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
+		return u.a.agentSpace(ctx, origin, t, within(b.Effective(), parent))
+	}
+	s.Create = func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
+		q := requestOf(t, input)
+		q.Under = func(ctx context.Context) (run.Under, error) {
+			return u.a.Engines.Steps.Vouch(ctx, u.work.Workspace, u.work.Token, u.call)
+		}
+		return u.a.Engines.Create(ctx, origin, q)
+	}
+	return s
+}
+
+// lineage returns that of a new sub-agent, or why there may be none.
+func (u use) lineage(ctx context.Context, m errand.Mission, parent blueprint.Blueprint) (*errand.Lineage, error) {
+	if parent.Limits.Children < 1 {
+		return nil, errNoSpawn
+	}
+	l := &errand.Lineage{Parent: u.work.Run, Call: u.call, Root: u.work.Run, Depth: 1, Below: parent.Limits.Depth - 1}
+	offered, _, err := agentTools(u.a)(ctx, u.work.Workspace, parent)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range offered {
+		l.Tools = append(l.Tools, t.Name)
+	}
+	l.Above = []errand.Bounded{{Run: u.work.Run, Tokens: parent.Limits.Tokens, Cost: string(parent.Limits.Cost)}}
+	if of := m.Lineage; of != nil {
+		l.Root, l.Depth, l.Below = of.Root, of.Depth+1, min(l.Below, of.Below-1)
+		l.Tools = slices.DeleteFunc(l.Tools, func(name string) bool { return !slices.Contains(of.Tools, name) })
+		l.Above = append(l.Above, of.Above...)
+	}
+	if l.Below < 0 || l.Depth > model.MaxAbove {
+		return nil, errSpawnDepth
+	}
+	l.Left = max(int(math.Ceil(u.left.Run.Seconds())), 1)
+	started := 0
+	err = pages(func(after string, limit int) ([]step.Call, error) {
+		return u.a.Engines.Look.Calls(ctx, u.work.Workspace, engines.Of{Run: u.work.Run}, after, limit)
+	}, func(c step.Call) string { return string(c.ID) }, func(c step.Call) {
+		if c.Tool == tools.SpawnTool && c.Child != "" {
+			started++
+		}
+	})
+	if err == nil && started >= parent.Limits.Children {
+		err = errSpawnBudget
+	}
+	return l, err
+}
+
+// known refuses a blueprint that the parent's does not name, and one that has changed since the parent was begun.
+func (u use) known(ctx context.Context, m errand.Mission, parent blueprint.Blueprint, name string) error {
+	if !slices.Contains(parent.Comms.Spawn, name) {
+		return errSpawnUnknown
+	}
+	if u.a.Config.Floating {
+		return nil
+	}
+	pins, err := u.a.Blueprints.Pins(ctx, u.work.Workspace, parent)
+	if err != nil {
+		return err
+	}
+	r := blueprint.Reference{Kind: blueprint.ToBlueprint, Name: name}
+	if pin := pins.Of(r); pin == "" || pin != m.Pins[r.String()] {
+		return errSpawnChanged
+	}
+	return nil
+}
+
+// presets are those of blueprints, the one that permits least first.
+var presets = []string{"restrictive", "standard", "permissive"}
+
+// within returns the blueprint of a sub-agent whose new space permits no more than a space of the parent's blueprint does. Both have their
+// defaults.
+func within(child, parent blueprint.Blueprint) blueprint.Blueprint {
+	child.Policy = presets[max(min(slices.Index(presets, child.Policy), slices.Index(presets, parent.Policy)), 0)]
+	child.Space.Network.Allow = slices.DeleteFunc(slices.Clone(child.Space.Network.Allow), func(host string) bool {
+		return !slices.ContainsFunc(parent.Space.Network.Allow, func(allowed string) bool {
+			below, pattern := strings.CutPrefix(allowed, "*")
+			return host == allowed || pattern && strings.HasSuffix(strings.TrimPrefix(host, "*"), below)
+		})
+	})
+	if parent.Space.Files.Access == "read" {
+		child.Space.Files.Access = "read"
+	}
+	child.Space.Files.Deny = union(child.Space.Files.Deny, parent.Space.Files.Deny)
+	child.Space.Files.Withhold = union(child.Space.Files.Withhold, parent.Space.Files.Withhold)
+	child.Limits.ToolSeconds = min(child.Limits.ToolSeconds, parent.Limits.ToolSeconds)
+	return child
+}
+
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}
+
+// reported returns what a model is told of a sub-agent that has ended, and how many milliseconds it has worked.
+func (u use) reported(ctx context.Context, doc run.Run) (tool.Result, int64, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "status: %s\n", doc.Status)
+	if doc.Error != "" {
+		fmt.Fprintf(&text, "error: %s\n", doc.Error)
+	}
+	worked := max(doc.EndedAt.Sub(doc.StartedAt), 0).Milliseconds() // of a run that was stopped nobody said it
+	if r := doc.Reported; r != nil {
+		var said struct {
+			Report string `json:"report"`
+			Worked *int64 `json:"worked_ms"`
+		}
+		_ = json.Unmarshal(r.Output, &said) // what was redacted says nothing
+		if said.Worked != nil {
+			worked = *said.Worked
+		}
+		if r.Message != "" {
+			fmt.Fprintf(&text, "message: %s\n", r.Message)
+		}
+		if report := cmp.Or(said.Report, r.Summary); report != "" {
+			fmt.Fprintf(&text, "report:\n%s\n", strings.TrimRight(report, "\n"))
+		}
+	}
+	lines, err := u.artifacts(ctx, doc.ID)
+	text.WriteString(lines)
+	return tool.Result{OK: doc.Status == run.Succeeded, Text: text.String()}, worked, err
+}
+
+// maxListed is the most artifacts of a sub-agent of which its parent is told.
+const maxListed = 100
+
+// artifacts returns a line for each artifact that a sub-agent has made: in its run, and in the runs of its calls in the space. The oldest
+// ones come first. They have no ids, because those differ in every run.
+func (u use) artifacts(ctx context.Context, of id.Run) (string, error) {
+	runs := []id.Run{}
+	err := pages(func(after string, limit int) ([]step.Call, error) {
+		return u.a.Engines.Look.Calls(ctx, u.work.Workspace, engines.Of{Run: of}, after, limit)
+	}, func(c step.Call) string { return string(c.ID) }, func(c step.Call) {
+		if c.Child != "" && c.Tool != tools.SpawnTool {
+			runs = append(runs, c.Child)
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, r := range append(runs, of) { // the newest first
+		err := pages(func(after string, limit int) ([]step.Artifact, error) {
+			return u.a.Engines.Look.Artifacts(ctx, u.work.Workspace, engines.Of{Run: r}, after, limit)
+		}, func(a step.Artifact) string { return string(a.ID) }, func(a step.Artifact) {
+			if a.Kind == toolResult {
+				return
+			}
+			size := int64(0)
+			if a.Size != nil {
+				size = *a.Size
+			}
+			lines = append(lines, fmt.Sprintf("artifact: %s, %s, %d bytes\n", cmp.Or(a.Title, a.Path, a.Kind), cmp.Or(a.Media, "unknown type"),
+				size))
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	slices.Reverse(lines)
+	if more := len(lines) - maxListed; more > 0 {
+		lines = append(lines[more:], fmt.Sprintf("%d older artifacts\n", more))
+	}
+	return strings.Join(lines, ""), nil
+}
