@@ -34,8 +34,8 @@ func agentKills(t *testing.T) int {
 }
 
 // TestAgentsAreKilledAtRandomMoments lets agents work in spaces and kills the daemon with SIGKILL, again and again. Nothing that an agent
-// does happens twice, no answer that was recorded is paid for twice, the model is never asked something else for the same turn, and each run
-// ends with the report that the model gave. The model is a server of the test that counts.
+// does happens twice, no answer that was recorded is paid for twice, the model is never asked something else for the same turn, and each
+// run ends with the report that the model gave. The model is a server of the test that counts.
 func TestAgentsAreKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

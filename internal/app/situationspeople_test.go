@@ -143,8 +143,8 @@ func TestAnApprovalThatNobodyGives(t *testing.T) {
 	x.play(t, s)
 }
 
-// TestTheKillSwitchHoldsAnAgent throws the kill switch while the model answers: the answer is given up, nothing is asked until the switch is
-// lifted, and then the run goes on to its end.
+// TestTheKillSwitchHoldsAnAgent throws the kill switch while the model answers: the answer is given up, nothing is asked until the switch
+// is lifted, and then the run goes on to its end.
 func TestTheKillSwitchHoldsAnAgent(t *testing.T) {
 	d := situationDaemon(t, t.TempDir(), 0)
 	s := situation{name: "kill-switch", end: "Three.", scenes: then(does("createFile", writesA), scene{say: "I count", holds: true})}
