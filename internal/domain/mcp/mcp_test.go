@@ -116,7 +116,6 @@ func TestServers(t *testing.T) {
 type shop struct {
 	t    *testing.T
 	held mcp.Held
-	seq  uint64
 }
 
 func (s *shop) record(typ string, data any) {
