@@ -97,7 +97,7 @@ func requestPages(b *testing.B, url string, count int) {
 	reportTimes(b, times)
 }
 
-// BenchmarkWatch is how long it takes from the request that writes a file until a watcher is told of it, beside a file that is written on
+// BenchmarkWatch is how long it takes from the request that writes a file until a watcher reads its event, beside a file that is written on
 // the host, and inotify.
 func BenchmarkWatch(b *testing.B) {
 	count := sized(1_000, 5)

@@ -400,7 +400,7 @@ func (m *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.say(w, items, report)
 }
 
-// outcomeOf says in a word what the model was told of a call.
+// outcomeOf says in a word what the model reads as the result of a call.
 func outcomeOf(text string) string {
 	switch text, failed := strings.CutPrefix(text, "Error: "); {
 	case strings.HasPrefix(text, "unknown:"):

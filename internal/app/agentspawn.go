@@ -299,7 +299,7 @@ func union(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// reported returns what a model is told of a sub-agent that has ended, and how many milliseconds it has worked.
+// reported returns the text that a model reads about a sub-agent that has ended, and for how many milliseconds it worked.
 func (u use) reported(ctx context.Context, doc run.Run) (tool.Result, int64, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "status: %s\n", doc.Status)

@@ -27,7 +27,7 @@ func TestTheCassetteOfTheWeatherAgent(t *testing.T) {
 		if os.Getenv("CI") != "" {
 			t.Fatal("the data set or the root of spaces is missing: make dataset rootfs")
 		}
-		t.Skip("make dataset rootfs")
+		t.Skip("the data set or the root of spaces is missing: make dataset rootfs")
 	}
 	folder := filepath.Join("..", "..", "examples", "weather-agent")
 	raw, err := os.ReadFile(filepath.Join(folder, "answers.json"))

@@ -20,7 +20,7 @@ const saidProtocol = "You call tools in plain text. To call some, write one bloc
 	"into one field arguments, and those of read_result must stand there. The next message has the results, in the same order. " +
 	"An answer without such a block is your report.\n\nThe tools, each with the JSON Schema of its parameters:"
 
-// toolsInText returns what a model is told of its tools that knows no tool calls.
+// toolsInText describes the tools for a model that knows no tool calls.
 func toolsInText(tools []tool.Tool) string {
 	var b strings.Builder
 	b.WriteString(saidProtocol)

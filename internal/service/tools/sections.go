@@ -172,7 +172,7 @@ func Find(text, heading string) (Section, error) {
 	return found[0], nil
 }
 
-// Outline returns what a model is told of the sections of a document.
+// Outline returns the list of a document's sections, as a model reads it.
 func Outline(text string) string {
 	var b strings.Builder
 	all := Sections(text)

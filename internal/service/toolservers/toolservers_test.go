@@ -285,7 +285,7 @@ func TestNothingIsCalledThatNobodyTrusts(t *testing.T) {
 	}
 }
 
-// TestACallIsMadeOnce loses the record of its end, as a crash does: the call is not made again, whoever asks.
+// TestACallIsMadeOnce loses the record of its end, as a crash does: a repeated request does not make the call again.
 func TestACallIsMadeOnce(t *testing.T) {
 	for _, lose := range []string{mcp.EventEnded, ""} {
 		f := start(t)

@@ -30,9 +30,9 @@ export interface TaskOptions extends CallOptions {
 export interface FollowOptions extends CallOptions {
   /** Gets the text of the model's answers, as it comes. */
   onText?: ((text: string) => void) | undefined
-  /** Is told that what onText got since the last tool call does not count, because the model is asked again. */
+  /** Says that the text since the last tool call does not count, because the model is asked again. */
   onAgain?: (() => void) | undefined
-  /** Is told of each tool call that begins. */
+  /** Receives each tool call that begins. */
   onTool?: ((call: { id: string; tool: string; summary: string }) => void) | undefined
   /** Is asked when the agent waits for a person. Without it the run waits until somebody answers elsewhere. */
   onApproval?: ((approval: PolicyApproval) => Answer | Promise<Answer>) | undefined
