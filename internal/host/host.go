@@ -2,7 +2,7 @@
 // and what an error of it means.
 package host
 
-// Kinds of file locks. A lock ends with the descriptor through which it was taken, or with the process.
+// How is a kind of file lock. A lock ends with the descriptor that holds it, or with the process.
 type How uint8
 
 // Shared is held together with others, Exclusive alone; with NoWait a lock that is taken is ErrLocked at once.

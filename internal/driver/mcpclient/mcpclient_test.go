@@ -336,12 +336,13 @@ func TestAServerAsksForNothing(t *testing.T) {
 	server := shop(t)
 	server.AddTool(&sdk.Tool{Name: "asks", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *sdk.CallToolRequest) (
 		*sdk.CallToolResult, error) {
-		roots, err := r.Session.ListRoots(ctx, nil)
-		_, sample := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1})
+		roots, err := r.Session.ListRoots(ctx, nil)                                       //nolint:staticcheck // older servers ask for roots; the client has to refuse
+		_, sample := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1}) //nolint:staticcheck // as above
 		_, elicit := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Your key?"})
 		caps := r.Session.InitializeParams().Capabilities
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(err != nil || len(roots.Roots) == 0,
 			sample != nil, elicit != nil,
+			//nolint:staticcheck // as above
 			caps.Sampling == nil && caps.Elicitation == nil && caps.RootsV2 == nil)}}}, nil
 	})
 	s, err := open(t, inside(t, server))

@@ -52,11 +52,12 @@ func obsolete(p *program.Process) {
 func head(p *program.Process) int {
 	obsolete(p)
 	opts, files := p.Options(1, "c:n:qvz", "bytes c", "lines n", "quiet q", "silent q", "verbose v", "zero-terminated z")
-	count, byBytes, allBut, quiet, verbose, delim, ok := int64(10), false, false, false, false, byte('\n'), true
+	count, byBytes, allBut, quiet, verbose, delim := int64(10), false, false, false, false, byte('\n')
 	for _, o := range opts {
 		switch o.Name {
 		case "c", "n":
 			byBytes = o.Name == "c"
+			var ok bool
 			if count, allBut, ok = amount(p, o, "-", "+"); !ok {
 				return 1
 			}
@@ -214,11 +215,12 @@ func tail(p *program.Process) int {
 	oldTail(p)
 	opts, files := p.Options(1, "c:n:qvzfFs:0123456789", "bytes c", "lines n", "quiet q", "silent q", "verbose v", "zero-terminated z",
 		"follow=?", "pid=", "retry", "sleep-interval s")
-	count, byBytes, from, quiet, verbose, delim, ok := int64(10), false, false, false, false, byte('\n'), true
+	count, byBytes, from, quiet, verbose, delim := int64(10), false, false, false, false, byte('\n')
 	for _, o := range opts {
 		switch o.Name {
 		case "c", "n":
 			byBytes = o.Name == "c"
+			var ok bool
 			if count, from, ok = amount(p, o, "+", "-"); !ok {
 				return 1
 			}
