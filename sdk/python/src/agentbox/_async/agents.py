@@ -138,7 +138,8 @@ class AsyncAgents:
         the agent works in a new space, as the blueprint says. ``version`` is that of the blueprint, the newest unless given.
         """
         earlier = after.id if isinstance(after, AsyncAgentRun) else after
-        body = {"task": task, "after_run_id": earlier, "model": model, "space_id": space_id, "room_id": room_id, "thread_id": thread_id}
+        body: dict[str, Any] = {"task": task, "after_run_id": earlier, "model": model, "space_id": space_id}
+        body |= {"room_id": room_id, "thread_id": thread_id}
         body |= {"title": title, "version": version}
         path = f"/v1/blueprints/{part(blueprint)}/runs"
         return AsyncAgentRun(self._t, await self._t.json("POST", path, body=clean(body), idempotency_key=idempotency_key))
