@@ -65,7 +65,7 @@ func peak(t *testing.T, pid int) int64 {
 // byte more is refused, when it is declared and when it is announced.
 func TestAnArtifactOfAGibibyte(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--engine",
-		"external"}}
+		"external", "--claim-time", "10m"}} // no heartbeat is sent, and a slow machine hashes a gibibyte for longer than 30 s
 	c.start()
 	c.post("/v1/runs", `{"room_id":"room_00000000000000000000000000","title":"a large output"}`)
 	claim := c.post("/v1/runs/claim", `{}`)
