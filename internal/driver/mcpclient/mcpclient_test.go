@@ -336,7 +336,7 @@ func TestAServerAsksForNothing(t *testing.T) {
 	server := shop(t)
 	server.AddTool(&sdk.Tool{Name: "asks", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *sdk.CallToolRequest) (
 		*sdk.CallToolResult, error) {
-		roots, err := r.Session.ListRoots(ctx, nil)                                       //nolint:staticcheck // older servers ask for roots; the client has to refuse
+		roots, err := r.Session.ListRoots(ctx, nil)                                       //nolint:staticcheck // as older servers do
 		_, sample := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1}) //nolint:staticcheck // as above
 		_, elicit := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Your key?"})
 		caps := r.Session.InitializeParams().Capabilities

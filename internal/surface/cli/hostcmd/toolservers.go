@@ -70,7 +70,8 @@ func serverShow(i *cmdline.Invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "show SERVER [TOOL]", Short: "Show the tools of an MCP server, and how they differ from what was trusted",
 		Args: cobra.RangeArgs(1, 2),
-		Long: "Show writes the name, description and schemas of each tool, as a model reads them. Characters that nobody sees are written as \\u{code point}.\n" +
+		Long: "Show writes the name, description and schemas of each tool, as a model reads them. " +
+			"Characters that nobody sees are written as \\u{code point}.\n" +
 			"Of a tool that is not what a person trusted, the lines that are gone begin with -, and the new ones with +.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.Connect(cmd.Context())
