@@ -168,8 +168,7 @@ var bulk = arch.Bulk{
 	},
 	Lines: 6_000,
 	// a program of the userland is one package of many small tools
-	// app wires everything; its desks of agents (agents, agenttools, agenttalk, permits, external, toolservers) become a package of their own
-	Free: []string{"internal/userland/**", "internal/app"},
+	Free: []string{"internal/userland/**"},
 }
 
 // shared are names that several packages have. Nobody imports two of one name together.

@@ -113,6 +113,13 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 	if raw, status = d.send("GET", "/v1/artifacts/"+listed.Artifacts[0].ID+"/content", "", ""); status != 200 || string(raw) != "1 2 3\n" {
 		t.Errorf("the artifact after the end of its space: %d %q", status, raw)
 	}
+	if raw, status = d.send("DELETE", "/v1/blueprints/counter", "", ""); status >= 300 {
+		t.Fatalf("the blueprint is not removed: %d %s", status, raw)
+	}
+	raw, status = d.send("POST", "/v1/blueprints/counter/runs", `{"task":"Count to three."}`, "")
+	if status != 409 || !strings.Contains(string(raw), `"blueprint_removed"`) {
+		t.Errorf("a task for a blueprint that was removed: %d %s", status, raw)
+	}
 }
 
 // writeCassette records the conversation of the test.

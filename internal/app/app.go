@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentbox/internal/app/datadir"
+	"agentbox/internal/app/localengine"
 	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -117,6 +118,7 @@ type App struct {
 	library atomic.Pointer[search.Service]
 	dir     *directory
 	server  *httpapi.Server
+	engine  *localengine.Engine
 	early   *early // what answers until the server can; nil where the daemon is opened without it
 
 	nano    *nano.Tier // nil without the tier
@@ -345,6 +347,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		return err
 	}
 	toolServers(a, web, asked)
+	a.engine = a.localEngine()
 	a.Gate.KillSwitch.OnHalt(func(ws id.Workspace, cause error) {
 		a.Ports.Halt(ws, cause)
 		a.Runs.Halt(ws, cause)

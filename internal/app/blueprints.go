@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/service/agents"
 	"agentbox/internal/service/blueprints"
+	"agentbox/internal/service/tools"
 )
 
 // references are the ways in which the daemon finds the content hash of what a blueprint refers to.
@@ -22,7 +23,7 @@ func (a *App) references() map[blueprint.Kind]blueprints.Resolve {
 			return bundle.Hash, err
 		},
 		blueprint.ToTools: func(_ context.Context, _ id.Workspace, _ string, b blueprint.Blueprint) (event.Digest, error) {
-			_, hash, err := offeredTools(b)
+			_, hash, err := tools.Offered(tools.OfferOf(b))
 			return hash, err
 		},
 		blueprint.ToMCP: func(ctx context.Context, ws id.Workspace, name string, _ blueprint.Blueprint) (event.Digest, error) {

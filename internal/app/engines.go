@@ -1,16 +1,18 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 
+	"agentbox/internal/app/localengine"
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -21,8 +23,20 @@ import (
 	"agentbox/internal/driver/disk/trees"
 	claims "agentbox/internal/kernel/claim"
 	"agentbox/internal/service/engines"
-	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runner"
 )
+
+// The engines of a daemon.
+const (
+	EngineEmbedded = "embedded" // the daemon executes runs of operations itself
+	EngineExternal = "external" // others do
+)
+
+// Engine executes the runs that another daemon hands out, so many at the same time, until ctx ends, or with once until there is none.
+func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, hands int,
+	once bool) error {
+	return (&runner.Runner{Claims: claims, Records: records, Clock: clock, Logger: logger, Hands: hands, Once: once}).Run(ctx)
+}
 
 // claimsFile holds the secret of the claim tokens, mode 0600. If it is lost, engines claim their runs anew; the log decides everything
 // else.
@@ -49,25 +63,20 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 	a.Engines = engines.New(engines.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime,
 		Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.together.member != nil,
-		Keep: keeperOfFiles(a),
+		Keep: func(ctx context.Context, origin event.Origin, doc run.Run) ([]event.Draft, *run.Gathered) {
+			return a.engine.Keep(ctx, origin, doc)
+		},
 	})
 	return nil
 }
 
-// keeperOfFiles returns what keeps the files that the blueprint of an agent names when a run of the agent ends.
-func keeperOfFiles(a *App) func(context.Context, event.Origin, run.Run) ([]event.Draft, *run.Gathered) {
-	return func(ctx context.Context, origin event.Origin, doc run.Run) ([]event.Draft, *run.Gathered) {
-		if len(doc.Patterns) == 0 || doc.StartedAt.IsZero() {
-			return nil, nil
-		}
-		_, m, err := agentBefore(ctx, a, doc.Workspace, doc.ID)
-		if err != nil {
-			a.logger.Error("read which files a run of an agent keeps", "code", "agent_files_not_kept", "run", doc.ID, "error", err)
-			return nil, &run.Gathered{Error: cmp.Or(fault.CodeOf(err), "internal_error")}
-		}
-		return a.Runs.KeepFor(ctx, runs.Kept{Workspace: doc.Workspace, Room: doc.Room, Run: doc.ID, Space: m.Space, Patterns: doc.Patterns,
-			Token: doc.Token, Origin: origin})
-	}
+// localEngine makes the engine within the daemon, after the services that it uses.
+func (a *App) localEngine() *localengine.Engine {
+	return localengine.New(localengine.Parts{
+		Log: a.counted, Docs: a.Log, Gate: a.Gate, Identity: a.Identity, Spaces: a.Spaces, Runs: a.Runs, Engines: a.Engines, Rooms: a.Rooms,
+		Search: a.Search, Labels: a.Labels, Blueprints: a.Blueprints, Models: a.Models, Pages: a.Pages, Servers: a.Servers, Clock: a.clock,
+		Logger: a.logger, Floating: a.Config.Floating, Shares: a.together.member != nil,
+	})
 }
 
 // place refuses a room that is not there, and a thread of another one.

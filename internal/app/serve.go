@@ -75,7 +75,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Blueprints:   a.Blueprints,
 		Servers:      a.Servers,
 		Models:       a.Models,
-		Agents:       a.agentStarter(),
+		Agents:       a.engine.Starter(),
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) hostapi.Tally { return hostapi.Tally(a.metrics.Tally(ws)) },
@@ -131,8 +131,8 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	}
 	part("execute runs", a.Runs.Run)
 	if a.Config.Engine != EngineExternal {
-		part("execute runs that wait for an engine", a.work)
-		part("execute runs of agents", a.workOnAgents)
+		part("execute runs that wait for an engine", a.engine.Work)
+		part("execute runs of agents", a.engine.WorkOnAgents)
 	}
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("end spaces that have expired", a.upkeep.tick)

@@ -4,22 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"math"
-	"time"
 
-	"agentbox/internal/domain/blueprint"
-	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/domain/tool"
 	"agentbox/internal/driver/fetch"
 	"agentbox/internal/driver/mcpclient"
 	"agentbox/internal/service/runs"
-	"agentbox/internal/service/runs/history"
-	"agentbox/internal/service/tools"
 	"agentbox/internal/service/toolservers"
 )
 
@@ -49,73 +40,4 @@ func startServer(a *App) func(context.Context, toolservers.Place, string) (io.Re
 			Workspace: in.Workspace, Space: in.Space, Title: "MCP server", Message: message, Background: true,
 		})
 	}
-}
-
-// agentTools returns the tools that a blueprint's agent is offered: those that come with the program, and those of MCP servers.
-func agentTools(a *App) func(context.Context, id.Workspace, blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
-	return func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
-		offered, hash, err := offeredTools(b)
-		if err != nil || len(b.Tools.MCP) == 0 {
-			return offered, hash, err
-		}
-		more, err := a.Servers.Offered(ctx, ws, b)
-		if err != nil {
-			return nil, event.Digest{}, err
-		}
-		offered = append(offered, more...)
-		hash, err = tool.HashOf(offered)
-		return offered, hash, err
-	}
-}
-
-// prepareTool checks the arguments of a call, and returns what Operate is given.
-func prepareTool(t tool.Tool, arguments json.RawMessage) (json.RawMessage, error) {
-	if t.Source != tool.Builtin {
-		return toolservers.Prepare(t, arguments)
-	}
-	return tools.Prepare(t.Name, arguments)
-}
-
-// serve calls a tool of an MCP server.
-func (u use) serve(ctx context.Context) (errand.Outcome, error) {
-	var task toolservers.Task
-	if err := json.Unmarshal(u.args, &task); err != nil {
-		return errand.Outcome{}, err
-	}
-	mission, ok := errand.ReadMission(u.work.Input)
-	if !ok {
-		return errand.Outcome{}, fault.New(fault.Invalid, "input_invalid", "the run has no task of an agent")
-	}
-	b, _, err := u.a.Blueprints.Read(ctx, u.work.Workspace, mission.Blueprint, mission.Edition)
-	if err != nil {
-		return errand.Outcome{}, err
-	}
-	var began time.Time
-	said, err := u.a.Servers.Call(ctx, toolservers.Use{
-		Place: toolservers.Place{Origin: u.requester(), Workspace: u.work.Workspace, Room: u.asked.Room, Space: u.space, Run: u.work.Run},
-		Call:  u.call, Task: task, Seconds: min(b.Effective().Limits.ToolSeconds, int(math.Ceil(u.left.Most().Seconds()))), Asks: u.shows,
-		Allowed: func() { began = u.a.clock.Now() },
-	})
-	worked := int64(0)
-	if !began.IsZero() {
-		worked = max(u.a.clock.Now().Sub(began), 0).Milliseconds()
-	}
-	if err != nil {
-		return errand.Outcome{Worked: worked}, err
-	}
-	o, err := u.say(ctx, u.work, u.call, u.name, said)
-	o.Worked = worked
-	return o, err
-}
-
-// shows shows people who watch the run a question about its call.
-func (u use) shows(ctx context.Context, question id.Approval) {
-	if !u.once(u.work.Run, string(u.call)+" "+string(question)) {
-		return
-	}
-	doc, err := u.a.Gate.Approvals.Get(ctx, u.work.Workspace, question)
-	if err != nil {
-		return
-	}
-	u.question(ctx, u.work, history.Required(run.Operation{ID: string(u.call), Type: u.name}, doc))
 }

@@ -120,6 +120,9 @@ var (
 			With("`agentbox blueprint ls` lists those that it has.")
 	// ErrFull refuses one blueprint more than a workspace may have.
 	ErrFull = fault.New(fault.Exhausted, "too_many_blueprints", "a workspace has at most %d blueprints; remove one", MaxBlueprints)
+	// ErrRemoved refuses a task for a blueprint that was removed. Runs that were begun before go on.
+	ErrRemoved = fault.New(fault.Conflict, "blueprint_removed", "the blueprint was removed, so it takes no more tasks").
+			With("register it again: agentbox blueprint register FILE")
 	// ErrVersion refuses a version that the blueprint never had, or that the index no longer lists.
 	ErrVersion = fault.New(fault.NotFound, "blueprint_version_not_found", "this blueprint has no such version").
 			With("`agentbox blueprint show NAME` lists its versions.")

@@ -36,12 +36,23 @@ type Runner struct {
 	Hands   int                 // runs that it works on at the same time; 0 means 1
 	Done    func(w errand.Work) // is called after each run that it has worked on, whatever the outcome; may be nil
 
-	// Perform does the work of a run. It returns an error where another engine may go on. Nil executes the operations of an order.
+	// Perform does the work of a run, from wherever it stands. It returns an error where it cannot go on at the moment. Nil executes the
+	// operations of an order.
 	Perform func(ctx context.Context, w errand.Work) (errand.Result, error)
 }
 
-// FailResult is how a run fails whose result the daemon does not take.
-const FailResult = "result_invalid"
+// The failures of a run that the engine itself reports.
+const (
+	FailResult = "result_invalid" // the daemon does not take the result
+	FailEngine = "engine_failed"  // the engine could not go on after Tries tries
+)
+
+// Tries is how often an engine tries to go on with a run. Between two tries it waits: for errand.Again at first, and then for twice as long
+// each time, up to longest. Twelve tries take six minutes.
+const (
+	Tries   = 12
+	longest = time.Minute
+)
 
 // errLost ends the work on a run that another engine may have.
 var errLost = errors.New("the claim is lost")
@@ -126,10 +137,7 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 	if perform == nil {
 		perform = r.perform
 	}
-	result, err := perform(working, w)
-	if err == nil {
-		err = r.end(working, w, result)
-	}
+	result, err := r.tried(working, w, perform)
 	lost := errors.Is(context.Cause(working), errLost)
 	stop(nil)
 	<-beaten
@@ -140,10 +148,35 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 		r.Logger.Info("a run has succeeded", "code", "run_succeeded", "run", w.Run, "result", result.Summary)
 	case lost || refusedClaim(err):
 		r.Logger.Warn("a run is not this engine's any more", "code", "claim_lost", "run", w.Run, "error", err)
-	default: // it was stopped, or cannot go on: the next engine does
+	default: // it was stopped: the next engine goes on
 		if err := r.Claims.Release(context.WithoutCancel(ctx), w); err != nil {
 			r.Logger.Warn("give a run back", "code", "release_failed", "run", w.Run, "error", err)
 		}
+	}
+}
+
+// tried performs a run and ends it. While it cannot go on it tries again, and keeps its claim. A run that nobody can perform ends as failed:
+// given back, it would be claimed and given back for ever.
+func (r *Runner) tried(ctx context.Context, w errand.Work, perform func(context.Context, errand.Work) (errand.Result, error)) (errand.Result,
+	error) {
+	wait := errand.Again
+	for try := 1; ; try++ {
+		result, err := perform(ctx, w)
+		if err == nil {
+			err = r.end(ctx, w, result)
+		}
+		if err == nil || ctx.Err() != nil || refusedClaim(err) {
+			return result, err
+		}
+		r.Logger.Warn("the engine cannot go on with a run", "code", "run_not_performed", "run", w.Run, "try", try, "error", err)
+		if try == Tries {
+			result = errand.Result{Failure: FailEngine, Message: err.Error()}
+			return result, r.end(ctx, w, result)
+		}
+		if !errand.Pause(ctx, r.Clock, wait) {
+			return result, context.Cause(ctx)
+		}
+		wait = min(2*wait, longest)
 	}
 }
 

@@ -1,4 +1,4 @@
-package app
+package localengine
 
 import (
 	"context"
@@ -81,11 +81,11 @@ func (u use) contentOf(ctx context.Context, o errand.Outcome) (string, error) {
 
 // resultOf returns the result of the one operation of a run in a space.
 func (u use) resultOf(ctx context.Context, o errand.Outcome) (run.Result, error) {
-	doc, err := u.a.Runs.History.Find(ctx, u.work.Workspace, o.Child)
+	doc, err := u.Runs.History.Find(ctx, u.work.Workspace, o.Child)
 	if err != nil {
 		return run.Result{}, err
 	}
-	told, err := u.a.Runs.History.Events(ctx, doc)
+	told, err := u.Runs.History.Events(ctx, doc)
 	if err != nil {
 		return run.Result{}, err
 	}
@@ -104,7 +104,7 @@ func (u use) mdWrite(ctx context.Context) (errand.Outcome, error) {
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	call, err := u.a.Engines.Look.Call(ctx, u.work.Workspace, u.call)
+	call, err := u.Engines.Look.Call(ctx, u.work.Workspace, u.call)
 	if err != nil {
 		return errand.Outcome{}, err
 	}
@@ -176,9 +176,9 @@ func (u use) change(ctx context.Context, m tools.MDWrite) (json.RawMessage, erro
 // document reads a document as code of the space sees it, for as long as a person has not answered whether it may be read.
 func (u use) document(ctx context.Context, path string) (string, error) {
 	for {
-		file, err := u.a.Spaces.Files.Read(ctx, u.requester(), u.work.Workspace, u.space, path, spaces.Seen)
+		file, err := u.Spaces.Files.Read(ctx, u.requester(), u.work.Workspace, u.space, path, spaces.Seen)
 		if fault.KindOf(err) == fault.Waiting {
-			if !errand.Pause(ctx, u.a.clock, errand.Ask) {
+			if !errand.Pause(ctx, u.Clock, errand.Ask) {
 				return "", context.Cause(ctx)
 			}
 			continue

@@ -1,4 +1,4 @@
-package app
+package localengine
 
 import (
 	"cmp"
@@ -25,17 +25,16 @@ import (
 
 // performer works on runs of the kind errand.Agent: the daemon's own loop, or the program that the blueprint names.
 func performer(d *agentDesk, loop *agents.Loop) func(context.Context, errand.Work) (errand.Result, error) {
-	a := d.a
-	outside := &external.Engine{Records: &externalDesk{d}, Models: a.Models, Clock: a.clock, Logger: a.logger, Read: loop.Read}
-	if !a.Config.Floating {
-		outside.Drift = a.Blueprints.Verify
+	outside := &external.Engine{Records: &externalDesk{d}, Models: d.Models, Clock: d.Clock, Logger: d.Logger, Read: loop.Read}
+	if !d.Floating {
+		outside.Drift = d.Blueprints.Verify
 	}
 	return func(ctx context.Context, w errand.Work) (errand.Result, error) {
 		if m, ok := errand.ReadMission(w.Input); ok {
 			if ended, err := d.orphaned(ctx, w, m); ended != nil || err != nil {
 				return *cmp.Or(ended, &errand.Result{}), err
 			}
-			b, _, err := a.Blueprints.Read(ctx, w.Workspace, m.Blueprint, m.Edition)
+			b, _, err := d.Blueprints.Read(ctx, w.Workspace, m.Blueprint, m.Edition)
 			if err == nil && b.Adapter.Kind == blueprint.ExternalCLI {
 				return outside.Perform(ctx, w)
 			}
@@ -73,11 +72,11 @@ func (d *externalDesk) Operate(ctx context.Context, w errand.Work, call id.ToolC
 
 // Ended implements external.Records.
 func (d *externalDesk) Ended(ctx context.Context, w errand.Work, child id.Run) (external.Ended, error) {
-	doc, err := d.a.Runs.History.Find(ctx, w.Workspace, child)
+	doc, err := d.Runs.History.Find(ctx, w.Workspace, child)
 	if err != nil {
 		return external.Ended{}, err
 	}
-	told, err := d.a.Runs.History.Events(ctx, doc)
+	told, err := d.Runs.History.Events(ctx, doc)
 	if err != nil {
 		return external.Ended{}, err
 	}
@@ -102,7 +101,7 @@ func (d *externalDesk) tail(ctx context.Context, of id.Run) (string, error) {
 	const most, page = 256 << 10, 256
 	var text []byte
 	for from := uint64(1); ; {
-		frames, err := d.a.Runs.Live.Read(ctx, of, from, page)
+		frames, err := d.Runs.Live.Read(ctx, of, from, page)
 		if err != nil {
 			return "", err
 		}
@@ -135,14 +134,14 @@ const (
 
 // Open implements external.Records.
 func (d *externalDesk) Open(ctx context.Context, w errand.Work, in id.Space, o external.Offer) (int, func(), error) {
-	doc, err := d.a.Spaces.Catalog.Space(ctx, w.Workspace, in)
+	doc, err := d.Spaces.Catalog.Space(ctx, w.Workspace, in)
 	if err != nil {
 		return 0, nil, err
 	}
 	if doc.Tier == space.Nano {
 		return 0, nil, errLight
 	}
-	instance, err := d.a.Spaces.Living.Instance(ctx, doc)
+	instance, err := d.Spaces.Living.Instance(ctx, doc)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -187,7 +186,7 @@ func (d *externalDesk) Open(ctx context.Context, w errand.Work, in id.Space, o e
 // waits for a person.
 func (d *desk) operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage,
 	beside bool, asks func(run.Run)) (errand.Outcome, error) {
-	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
+	asked, err := d.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
 		return errand.Outcome{}, err
 	}
@@ -195,11 +194,11 @@ func (d *desk) operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	doc, err := d.a.Runs.Start(context.WithoutCancel(ctx), event.Origin{Principal: asked.CreatedBy, Token: asked.Token,
+	doc, err := d.Runs.Start(context.WithoutCancel(ctx), event.Origin{Principal: asked.CreatedBy, Token: asked.Token,
 		Correlation: asked.Correlation}, runs.Request{
 		Workspace: w.Workspace, Space: in, Message: message, Background: beside,
 		Under: func(ctx context.Context) (run.Under, error) {
-			return d.a.Engines.Steps.Vouch(ctx, w.Workspace, w.Token, call)
+			return d.Engines.Steps.Vouch(ctx, w.Workspace, w.Token, call)
 		},
 	})
 	for err == nil && !doc.Status.Ended() {
@@ -207,7 +206,7 @@ func (d *desk) operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 		if asked != "" {
 			asks(doc)
 		}
-		doc, err = d.a.Runs.History.WaitPast(ctx, w.Workspace, doc.ID, asked)
+		doc, err = d.Runs.History.WaitPast(ctx, w.Workspace, doc.ID, asked)
 		if ctx.Err() != nil {
 			return errand.Outcome{}, context.Cause(ctx)
 		}

@@ -1,4 +1,4 @@
-package app
+package localengine
 
 import (
 	"cmp"
@@ -56,7 +56,7 @@ func (d *agentDesk) orphaned(ctx context.Context, w errand.Work, m errand.Missio
 	if m.Lineage == nil {
 		return nil, nil
 	}
-	parent, err := d.a.Engines.Find(ctx, w.Workspace, m.Lineage.Parent)
+	parent, err := d.Engines.Find(ctx, w.Workspace, m.Lineage.Parent)
 	if err != nil || !parent.Status.Ended() {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (d *agentDesk) orphaned(ctx context.Context, w errand.Work, m errand.Missio
 // spawn starts a sub-agent and waits until it has ended. The call has one such run, also after a crash. The engine that waits works on that
 // run itself, so that a sub-agent needs no free place and no free hand.
 func (u use) spawn(ctx context.Context) (errand.Outcome, error) {
-	call, err := u.a.Engines.Look.Call(ctx, u.work.Workspace, u.call)
+	call, err := u.Engines.Look.Call(ctx, u.work.Workspace, u.call)
 	if err != nil {
 		return errand.Outcome{}, err
 	}
@@ -94,23 +94,23 @@ func (u use) spawn(ctx context.Context) (errand.Outcome, error) {
 // await works on a sub-agent, or waits while another engine does, until it has ended.
 func (u use) await(ctx context.Context, child id.Run) (run.Run, error) {
 	for {
-		doc, token, err := u.a.Engines.ClaimOne(ctx, u.origin(), u.work.Workspace, child)
+		doc, token, err := u.Engines.ClaimOne(ctx, u.origin(), u.work.Workspace, child)
 		if err == nil {
-			given, err := u.a.Engines.Given(ctx, doc)
+			given, err := u.Engines.Given(ctx, doc)
 			if err != nil {
 				return doc, err
 			}
 			u.busy(u.work.Workspace)
 			u.runner.Execute(ctx, errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: doc.Workspace, Run: doc.ID, Token: token,
-				Permit: u.a.Engines.Permits.OfClaim(doc), Fence: doc.Fence, Input: given})
+				Permit: u.Engines.Permits.OfClaim(doc), Fence: doc.Fence, Input: given})
 		} else if !errors.Is(err, errand.ErrNothing) {
 			return doc, err
 		}
-		if doc, err = u.a.Engines.Find(ctx, u.work.Workspace, child); err != nil || doc.Status.Ended() {
+		if doc, err = u.Engines.Find(ctx, u.work.Workspace, child); err != nil || doc.Status.Ended() {
 			return doc, err
 		}
-		waiting, end := deadline.Within(ctx, u.a.clock, errand.Again, errStillRuns)
-		doc, err = u.a.Runs.History.Wait(waiting, u.work.Workspace, child)
+		waiting, end := deadline.Within(ctx, u.Clock, errand.Again, errStillRuns)
+		doc, err = u.Runs.History.Wait(waiting, u.work.Workspace, child)
 		end()
 		switch {
 		case ctx.Err() != nil:
@@ -132,7 +132,7 @@ func (u use) begin(ctx context.Context) (run.Run, error) {
 		return run.Run{}, errNoSpawn
 	}
 	ws := u.work.Workspace
-	parent, _, err := u.a.Blueprints.Read(ctx, ws, m.Blueprint, m.Edition)
+	parent, _, err := u.Blueprints.Read(ctx, ws, m.Blueprint, m.Edition)
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -150,12 +150,12 @@ func (u use) begin(ctx context.Context) (run.Run, error) {
 	}
 	scopes := token.All()
 	scopes.Rooms = []string{string(u.asked.Room)}
-	in, err := u.a.Spaces.Catalog.Space(ctx, ws, u.space)
+	in, err := u.Spaces.Catalog.Space(ctx, ws, u.space)
 	if err != nil {
 		return run.Run{}, err
 	}
 	if s.Space == "new" {
-		bundle, _, err := u.a.Gate.Bundles.Adjust(parent.Policy, adjusted)
+		bundle, _, err := u.Gate.Bundles.Adjust(parent.Policy, adjusted)
 		if err != nil {
 			return run.Run{}, err
 		}
@@ -174,7 +174,7 @@ func (u use) begin(ctx context.Context) (run.Run, error) {
 	origin := u.requester()
 	narrowing := origin
 	narrowing.Key, narrowing.Command = "spawn:"+string(u.call), event.DigestOf([]byte(u.call))
-	narrow, err := u.a.Identity.Narrow(ctx, narrowing, ws, scopes, u.a.clock.Now().UTC().Add(spawnTime))
+	narrow, err := u.Identity.Narrow(ctx, narrowing, ws, scopes, u.Clock.Now().UTC().Add(spawnTime))
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -194,7 +194,7 @@ func (u use) begin(ctx context.Context) (run.Run, error) {
 
 // starter begins the runs of sub-agents of an agent.
 func (u use) starter(parent blueprint.Blueprint) *agents.Starter {
-	s := u.a.agentStarter()
+	s := u.Starter()
 	read := s.Read
 	s.Read = func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, int, event.Digest, error) {
 		b, version, locked, err := read(ctx, ws, name, version)
@@ -205,14 +205,14 @@ func (u use) starter(parent blueprint.Blueprint) *agents.Starter {
 	}
 	s.Thread = func(context.Context, event.Origin, agents.Task) (id.Thread, error) { return "", nil } // that of the parent, if it has one
 	s.Space = func(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
-		return u.a.agentSpace(ctx, origin, t, within(b.Effective(), parent))
+		return u.makeSpace(ctx, origin, t, within(b.Effective(), parent))
 	}
 	s.Create = func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
 		q := requestOf(t, input)
 		q.Under = func(ctx context.Context) (run.Under, error) {
-			return u.a.Engines.Steps.Vouch(ctx, u.work.Workspace, u.work.Token, u.call)
+			return u.Engines.Steps.Vouch(ctx, u.work.Workspace, u.work.Token, u.call)
 		}
-		return u.a.Engines.Create(ctx, origin, q)
+		return u.Engines.Create(ctx, origin, q)
 	}
 	return s
 }
@@ -223,7 +223,7 @@ func (u use) lineage(ctx context.Context, m errand.Mission, parent blueprint.Blu
 		return nil, errNoSpawn
 	}
 	l := &errand.Lineage{Parent: u.work.Run, Call: u.call, Root: u.work.Run, Depth: 1, Below: parent.Limits.Depth - 1}
-	offered, _, err := agentTools(u.a)(ctx, u.work.Workspace, parent)
+	offered, _, err := u.tools(ctx, u.work.Workspace, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +242,7 @@ func (u use) lineage(ctx context.Context, m errand.Mission, parent blueprint.Blu
 	l.Left = max(int(math.Ceil(u.left.Run.Seconds())), 1)
 	started := 0
 	err = pages(func(after string, limit int) ([]step.Call, error) {
-		return u.a.Engines.Look.Calls(ctx, u.work.Workspace, engines.Of{Run: u.work.Run}, after, limit)
+		return u.Engines.Look.Calls(ctx, u.work.Workspace, engines.Of{Run: u.work.Run}, after, limit)
 	}, func(c step.Call) string { return string(c.ID) }, func(c step.Call) {
 		if c.Tool == tools.SpawnTool && c.Child != "" {
 			started++
@@ -259,10 +259,10 @@ func (u use) known(ctx context.Context, m errand.Mission, parent blueprint.Bluep
 	if !slices.Contains(parent.Comms.Spawn, name) {
 		return errSpawnUnknown
 	}
-	if u.a.Config.Floating {
+	if u.Floating {
 		return nil
 	}
-	pins, err := u.a.Blueprints.Pins(ctx, u.work.Workspace, parent)
+	pins, err := u.Blueprints.Pins(ctx, u.work.Workspace, parent)
 	if err != nil {
 		return err
 	}
@@ -336,7 +336,7 @@ const maxListed = 100
 func (u use) artifacts(ctx context.Context, of id.Run) (string, error) {
 	runs := []id.Run{}
 	err := pages(func(after string, limit int) ([]step.Call, error) {
-		return u.a.Engines.Look.Calls(ctx, u.work.Workspace, engines.Of{Run: of}, after, limit)
+		return u.Engines.Look.Calls(ctx, u.work.Workspace, engines.Of{Run: of}, after, limit)
 	}, func(c step.Call) string { return string(c.ID) }, func(c step.Call) {
 		if c.Child != "" && c.Tool != tools.SpawnTool {
 			runs = append(runs, c.Child)
@@ -348,7 +348,7 @@ func (u use) artifacts(ctx context.Context, of id.Run) (string, error) {
 	var lines []string
 	for _, r := range append(runs, of) { // the newest first
 		err := pages(func(after string, limit int) ([]step.Artifact, error) {
-			return u.a.Engines.Look.Artifacts(ctx, u.work.Workspace, engines.Of{Run: r}, after, limit)
+			return u.Engines.Look.Artifacts(ctx, u.work.Workspace, engines.Of{Run: r}, after, limit)
 		}, func(a step.Artifact) string { return string(a.ID) }, func(a step.Artifact) {
 			if a.Kind == toolResult {
 				return

@@ -1,4 +1,4 @@
-package app
+package localengine
 
 import (
 	"bytes"
@@ -93,7 +93,7 @@ func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall
 		}
 		return d.inSpace(ctx, w, call, in, timed)
 	}
-	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
+	asked, err := d.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
 		return errand.Outcome{}, err
 	}
@@ -157,16 +157,16 @@ func (d *agentDesk) say(ctx context.Context, w errand.Work, call id.ToolCall, na
 	if raw, err := json.Marshal(o); err != nil || len(raw) <= maxTold {
 		return o, err
 	}
-	made, err := d.a.Engines.Look.Call(ctx, w.Workspace, call)
+	made, err := d.Engines.Look.Call(ctx, w.Workspace, call)
 	if err != nil {
 		return o, err
 	}
 	size := int64(len(text))
-	kept, err := d.a.Engines.Artifacts.Add(ctx, d.origin(), w.Workspace, w.Token, engines.ArtifactRequest{
+	kept, err := d.Engines.Artifacts.Add(ctx, d.origin(), w.Workspace, w.Token, engines.ArtifactRequest{
 		Step: made.Step, Kind: toolResult, Title: name, Media: "text/plain; charset=utf-8", Size: &size, Digest: event.DigestOf([]byte(text)),
 	})
 	if err == nil {
-		_, err = d.a.Engines.Artifacts.Store(ctx, d.origin(), w.Workspace, w.Token, kept.ID, bytes.NewReader([]byte(text)))
+		_, err = d.Engines.Artifacts.Store(ctx, d.origin(), w.Workspace, w.Token, kept.ID, bytes.NewReader([]byte(text)))
 	}
 	o.Text, o.Artifact = "", kept.ID
 	return o, err
@@ -181,11 +181,11 @@ func (d *agentDesk) Result(ctx context.Context, w errand.Work, o errand.Outcome)
 	case o.Text != "":
 		return tool.Result{OK: o.OK, Text: o.Text}, nil
 	}
-	doc, err := d.a.Runs.History.Find(ctx, w.Workspace, o.Child)
+	doc, err := d.Runs.History.Find(ctx, w.Workspace, o.Child)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	told, err := d.a.Runs.History.Events(ctx, doc)
+	told, err := d.Runs.History.Events(ctx, doc)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -208,7 +208,7 @@ func (d *agentDesk) Result(ctx context.Context, w errand.Work, o errand.Outcome)
 
 // read returns the content of an artifact.
 func (d *agentDesk) read(ctx context.Context, w errand.Work, a id.Artifact, most int64) (string, error) {
-	_, content, err := d.a.Engines.Artifacts.Open(ctx, w.Workspace, a)
+	_, content, err := d.Engines.Artifacts.Open(ctx, w.Workspace, a)
 	if err != nil {
 		return "", err
 	}
@@ -222,9 +222,9 @@ func (u use) code(ctx context.Context) (errand.Outcome, error) {
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	in, err := u.a.Spaces.Catalog.Space(ctx, u.work.Workspace, u.space)
+	in, err := u.Spaces.Catalog.Space(ctx, u.work.Workspace, u.space)
 	if err == nil {
-		err = u.a.Spaces.Contexts.Has(in)
+		err = u.Spaces.Contexts.Has(in)
 	}
 	if err != nil {
 		return errand.Outcome{}, err
@@ -251,7 +251,7 @@ func (u use) fetch(ctx context.Context) (errand.Outcome, error) {
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	page, err := u.a.Pages.Get(ctx, webpages.Query{
+	page, err := u.Pages.Get(ctx, webpages.Query{
 		Origin: u.requester(), Workspace: u.work.Workspace, Room: u.asked.Room, Space: u.space, Run: u.work.Run, Call: u.call, Tool: u.name,
 		URL: f.URL, Method: f.Method, Most: u.left.Most(),
 	})

@@ -1,4 +1,4 @@
-package app
+package localengine
 
 import (
 	"context"
@@ -23,11 +23,11 @@ func (u use) do(ctx context.Context) (errand.Outcome, error) {
 	if doer.waits {
 		return doer.do(u, ctx)
 	}
-	bounded, end := deadline.Within(ctx, u.a.clock, u.left.Most(), errToolLate)
+	bounded, end := deadline.Within(ctx, u.Clock, u.left.Most(), errToolLate)
 	defer end()
-	began := u.a.clock.Now()
+	began := u.Clock.Now()
 	o, err := doer.do(u, bounded)
-	o.Worked = max(u.a.clock.Now().Sub(began), 0).Milliseconds()
+	o.Worked = max(u.Clock.Now().Sub(began), 0).Milliseconds()
 	if err != nil && errors.Is(context.Cause(bounded), errToolLate) {
 		err = errToolLate
 	}

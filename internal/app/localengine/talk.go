@@ -1,4 +1,4 @@
-package app
+package localengine
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func (u use) post(ctx context.Context, content string) (room.Message, error) {
 		return room.Message{}, errNoThread
 	}
 	origin := u.requester()
-	if _, err := (policy.Client{Gate: u.a.Gate, Append: u.a.counted.Append, Final: true}).Allow(ctx, origin, policy.Action{
+	if _, err := (policy.Client{Gate: u.Gate, Append: u.Log.Append, Final: true}).Allow(ctx, origin, policy.Action{
 		Type: policy.MessageCreate, Workspace: u.work.Workspace, Room: u.asked.Room, Principal: origin.Principal, Token: origin.Token,
 		Run: u.work.Run, Subject: string(u.asked.Thread), Content: event.DigestOf([]byte(content)), Size: int64(len(content)),
 	}); err != nil {
@@ -44,7 +44,7 @@ func (u use) post(ctx context.Context, content string) (room.Message, error) {
 	by := u.origin()
 	by.Correlation = u.asked.Correlation
 	by.Key, by.Command = "tool:"+string(u.call), event.DigestOf([]byte(content))
-	return u.a.Rooms.Post(ctx, by, principal.Caller{Principal: EngineID, Workspace: u.work.Workspace}, u.asked.Thread, said)
+	return u.Rooms.Post(ctx, by, principal.Caller{Principal: ID, Workspace: u.work.Workspace}, u.asked.Thread, said)
 }
 
 // message posts a message for the people in the room.
@@ -78,7 +78,7 @@ func (u use) ask(ctx context.Context) (errand.Outcome, error) {
 		if answered {
 			return u.told(ctx, "A person has answered. Their words follow.")
 		}
-		if !errand.Pause(ctx, u.a.clock, errand.Ask) {
+		if !errand.Pause(ctx, u.Clock, errand.Ask) {
 			return errand.Outcome{}, context.Cause(ctx)
 		}
 	}
@@ -88,7 +88,7 @@ func (u use) ask(ctx context.Context) (errand.Outcome, error) {
 func (u use) answered(ctx context.Context, question room.Message) (bool, error) {
 	const page = 100
 	for before := id.Message(""); ; {
-		found, err := u.a.Rooms.Messages(ctx, u.work.Workspace, u.asked.Thread, before, page)
+		found, err := u.Rooms.Messages(ctx, u.work.Workspace, u.asked.Thread, before, page)
 		if err != nil {
 			return false, err
 		}
@@ -116,20 +116,20 @@ func (u use) search(ctx context.Context) (errand.Outcome, error) {
 	origin, ws, in := u.requester(), u.work.Workspace, id.Room("")
 	if origin.Token != "" {
 		in = u.asked.Room
-		if err := u.a.Gate.Bound(ctx, origin, principal.Caller{Principal: origin.Principal, Workspace: ws, Token: origin.Token}, token.Use{
+		if err := u.Gate.Bound(ctx, origin, principal.Caller{Principal: origin.Principal, Workspace: ws, Token: origin.Token}, token.Use{
 			Room: in, Reads: token.Names("message", string(in), in),
 		}); err != nil {
 			return errand.Outcome{}, err
 		}
 	}
-	sight, err := u.a.Labels.Sight(ctx, ws, origin.Principal)
+	sight, err := u.Labels.Sight(ctx, ws, origin.Principal)
 	if err != nil {
 		return errand.Outcome{}, err
 	}
 	shows := func(m room.Message) (bool, error) {
 		return sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
 	}
-	found, err := u.a.Search.Search(ctx, ws, search.Query{Words: s.Words, Room: in, Limit: s.Limit, Shows: shows})
+	found, err := u.Search.Search(ctx, ws, search.Query{Words: s.Words, Room: in, Limit: s.Limit, Shows: shows})
 	if err != nil {
 		return errand.Outcome{}, err
 	}

@@ -1,4 +1,4 @@
-package app
+package localengine
 
 import (
 	"context"
@@ -81,19 +81,19 @@ func denied(err error) (external.Decision, bool) {
 // Permit implements external.Records.
 func (d *externalDesk) Permit(ctx context.Context, w errand.Work, c external.Cause, u external.Use) (external.Decision, error) {
 	var none external.Decision
-	program, err := d.a.Engines.Look.Call(ctx, w.Workspace, c.Program)
+	program, err := d.Engines.Look.Call(ctx, w.Workspace, c.Program)
 	if err != nil {
 		return none, err
 	}
-	child, err := d.a.Runs.History.Find(ctx, w.Workspace, program.Child)
+	child, err := d.Runs.History.Find(ctx, w.Workspace, program.Child)
 	if err != nil {
 		return none, err
 	}
-	in, err := d.a.Spaces.Catalog.Space(ctx, w.Workspace, child.Space)
+	in, err := d.Spaces.Catalog.Space(ctx, w.Workspace, child.Space)
 	if err != nil {
 		return none, err
 	}
-	env, err := d.a.Spaces.Variables.Values(in) // without its values nobody can keep them out of the question
+	env, err := d.Spaces.Variables.Values(in) // without its values nobody can keep them out of the question
 	if err != nil {
 		return none, err
 	}
@@ -109,13 +109,13 @@ func (d *externalDesk) Permit(ctx context.Context, w errand.Work, c external.Cau
 		return none, err
 	}
 	if c.Step == "" {
-		s, err := d.a.Engines.Steps.Add(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: useKind, Title: c.Tool})
+		s, err := d.Engines.Steps.Add(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: useKind, Title: c.Tool})
 		if err != nil {
 			return none, err
 		}
 		c.Step = s.ID
 	}
-	call, no, err := d.a.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: c.Step, Tool: c.Tool,
+	call, no, err := d.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: c.Step, Tool: c.Tool,
 		Input: raw})
 	if no != nil {
 		return denial(no.Decision.Reason, no.Decision.Suggestion), nil
@@ -126,7 +126,7 @@ func (d *externalDesk) Permit(ctx context.Context, w errand.Work, c external.Cau
 		}
 		return none, err
 	}
-	by := engines.Shown{Token: w.Token, Permit: d.a.Engines.Permits.OfCall(w.Workspace, call)}
+	by := engines.Shown{Token: w.Token, Permit: d.Engines.Permits.OfCall(w.Workspace, call)}
 	action := policy.Action{
 		Type: policy.AgentTool, Workspace: w.Workspace, Room: child.Room, Principal: child.Agent, Token: child.Token, Space: child.Space,
 		Run: w.Run, Step: c.Step, Operation: string(call.ID), Tool: c.Tool, Content: input.Digest, Size: input.Size, Request: input.Input,
@@ -155,10 +155,10 @@ func (d *externalDesk) answered(ctx context.Context, w errand.Work, by engines.S
 		return err
 	}
 	if o.OK {
-		_, err = d.a.Engines.Steps.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
+		_, err = d.Engines.Steps.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
 		return err
 	}
-	_, err = d.a.Engines.Steps.Fail(ctx, d.origin(), w.Workspace, by, call, raw, "the program may not use its tool")
+	_, err = d.Engines.Steps.Fail(ctx, d.origin(), w.Workspace, by, call, raw, "the program may not use its tool")
 	if abandoned {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (d *externalDesk) answered(ctx context.Context, w errand.Work, by engines.S
 // decide asks the gate about an action until it is decided. While a person is asked it waits. It returns the code of a refusal.
 func (d *externalDesk) decide(ctx context.Context, w errand.Work, a policy.Action) (_ external.Decision, code string, err error) {
 	origin := event.Origin{Principal: a.Principal, Token: a.Token}
-	client := policy.Client{Gate: d.a.Gate, Append: d.a.counted.Append}
+	client := policy.Client{Gate: d.Gate, Append: d.Log.Append}
 	var asked id.Approval
 	defer func() {
 		if err != nil || code != "" {
@@ -179,7 +179,7 @@ func (d *externalDesk) decide(ctx context.Context, w errand.Work, a policy.Actio
 		ruling, approval, err := client.Ask(ctx, origin, a)
 		if err == nil {
 			// The answer is recorded before the program hears of it. Its effect is in the space, which bounds it.
-			_, _, err = d.a.Gate.Begin(ctx, ruling, approval, event.Batch{Workspace: w.Workspace})
+			_, _, err = d.Gate.Begin(ctx, ruling, approval, event.Batch{Workspace: w.Workspace})
 		}
 		if err == nil {
 			return external.Decision{Allow: true}, "", nil
@@ -198,13 +198,13 @@ func (d *externalDesk) decide(ctx context.Context, w errand.Work, a policy.Actio
 		case kind == fault.Unavailable, journal.Lost(err):
 		default:
 			if refused, ok := denied(err); ok {
-				d.a.Runs.Frames.Result(ctx, w.Run, a.Operation, run.Result{Type: run.ResPolicyDenied, OperationID: a.Operation,
+				d.Runs.Frames.Result(ctx, w.Run, a.Operation, run.Result{Type: run.ResPolicyDenied, OperationID: a.Operation,
 					ReasonCode: fault.CodeOf(err), Reason: refused.Reason})
 				return refused, fault.CodeOf(err), nil
 			}
 			return external.Decision{}, "", err
 		}
-		if !errand.Pause(ctx, d.a.clock, wait) {
+		if !errand.Pause(ctx, d.Clock, wait) {
 			return external.Decision{}, "", context.Cause(ctx)
 		}
 	}
@@ -212,11 +212,11 @@ func (d *externalDesk) decide(ctx context.Context, w errand.Work, a policy.Actio
 
 // shown shows people who watch the run that a question waits for one of them.
 func (d *externalDesk) shown(ctx context.Context, w errand.Work, a policy.Action, approval id.Approval) {
-	doc, err := d.a.Gate.Approvals.Get(ctx, w.Workspace, approval)
+	doc, err := d.Gate.Approvals.Get(ctx, w.Workspace, approval)
 	if err != nil {
 		return // the list of questions has it
 	}
-	frames := d.a.Runs.Frames
+	frames := d.Runs.Frames
 	frames.Announce(ctx, w.Run, run.Outline{ID: a.Operation, Type: a.Tool, Summary: policy.Title(a)})
 	frames.Result(ctx, w.Run, a.Operation, history.Required(run.Operation{ID: a.Operation, Type: a.Tool}, doc))
 }
@@ -226,7 +226,7 @@ func (d *externalDesk) withdraw(ctx context.Context, origin event.Origin, w erra
 	if asked == "" {
 		return nil
 	}
-	_, err := d.a.Gate.Withdraw(ctx, origin, asked, "the program does not wait for it any more", event.Batch{Workspace: w.Workspace})
+	_, err := d.Gate.Withdraw(ctx, origin, asked, "the program does not wait for it any more", event.Batch{Workspace: w.Workspace})
 	if fault.CodeOf(err) == policy.ErrAlreadyDecided.Code {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (d *externalDesk) withdraw(ctx context.Context, origin event.Origin, w erra
 // Withdraw implements external.Records.
 func (d *externalDesk) Withdraw(ctx context.Context, w errand.Work) error {
 	for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
-		open, err := d.a.Gate.Approvals.List(ctx, w.Workspace, approvals.Filter{Run: w.Run, Status: status, Limit: 1000})
+		open, err := d.Gate.Approvals.List(ctx, w.Workspace, approvals.Filter{Run: w.Run, Status: status, Limit: 1000})
 		if err != nil {
 			return err
 		}

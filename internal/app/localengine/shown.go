@@ -1,4 +1,4 @@
-package app
+package localengine
 
 import (
 	"context"
@@ -15,29 +15,9 @@ import (
 	"agentbox/internal/service/tools"
 )
 
-// agentBefore returns a run of an agent, and its mission.
-func agentBefore(ctx context.Context, a *App, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
-	doc, err := a.Engines.Find(ctx, ws, r)
-	if err != nil {
-		return doc, errand.Mission{}, err
-	}
-	given, err := a.Engines.Given(ctx, doc)
-	if err != nil {
-		return doc, errand.Mission{}, err
-	}
-	m, ok := errand.ReadMission(given)
-	switch {
-	case ok:
-		return doc, m, nil
-	case doc.Redacted:
-		return doc, m, errand.ErrForgotten
-	}
-	return doc, m, agents.ErrNoAgent
-}
-
 // earlier returns the record of a run that has ended, whose conversation another one goes on.
 func (d *agentDesk) earlier(ctx context.Context, ws id.Workspace, r id.Run) (agents.Earlier, error) {
-	doc, m, err := agentBefore(ctx, d.a, ws, r)
+	doc, m, err := d.mission(ctx, ws, r)
 	if err != nil {
 		return agents.Earlier{}, err
 	}
@@ -49,7 +29,7 @@ func (d *agentDesk) earlier(ctx context.Context, ws id.Workspace, r id.Run) (age
 		return e, err
 	}
 	for n := range e.Past {
-		answer, answered, err := d.a.Models.Recorded(ctx, ws, r, n+1)
+		answer, answered, err := d.Models.Recorded(ctx, ws, r, n+1)
 		if err != nil {
 			return e, err
 		}
@@ -68,11 +48,11 @@ func (d *agentDesk) inSpace(ctx context.Context, w errand.Work, call id.ToolCall
 		return errand.Outcome{}, err
 	}
 	op := message.Operations[0]
-	frames := d.a.Runs.Frames
+	frames := d.Runs.Frames
 	frames.Announce(ctx, w.Run, run.Outline{ID: string(call), Type: op.Type, Summary: op.Summary()})
 	o, err := d.operate(ctx, w, call, in, operation, false, func(asked run.Run) {
 		if index, approval := asked.Pending(); index >= 0 {
-			if q, err := d.a.Runs.History.Question(ctx, asked, index, approval); err == nil {
+			if q, err := d.Runs.History.Question(ctx, asked, index, approval); err == nil {
 				q.OperationID = string(call)
 				d.question(ctx, w, q)
 			}
@@ -81,11 +61,11 @@ func (d *agentDesk) inSpace(ctx context.Context, w errand.Work, call id.ToolCall
 	if err != nil || o.Child == "" {
 		return o, err
 	}
-	child, err := d.a.Runs.History.Find(ctx, w.Workspace, o.Child)
+	child, err := d.Runs.History.Find(ctx, w.Workspace, o.Child)
 	if err != nil {
 		return o, err
 	}
-	told, err := d.a.Runs.History.Events(ctx, child)
+	told, err := d.Runs.History.Events(ctx, child)
 	if err != nil {
 		return o, err
 	}
@@ -101,18 +81,18 @@ func (d *agentDesk) inSpace(ctx context.Context, w errand.Work, call id.ToolCall
 func (u use) announce(ctx context.Context) error {
 	begun, _, err := u.shown(ctx)
 	if err == nil && !begun && u.once(u.work.Run, "begun "+string(u.call)) {
-		u.a.Runs.Frames.Announce(ctx, u.work.Run, run.Outline{ID: string(u.call), Type: u.name, Summary: tools.Summary(u.args)})
+		u.Runs.Frames.Announce(ctx, u.work.Run, run.Outline{ID: string(u.call), Type: u.name, Summary: tools.Summary(u.args)})
 	}
 	return err
 }
 
 // shown reports what people who watch the run have been shown of the call by an engine that had the run before.
 func (u use) shown(ctx context.Context) (begun, ended bool, err error) {
-	call, err := u.a.Engines.Look.Call(ctx, u.work.Workspace, u.call)
+	call, err := u.Engines.Look.Call(ctx, u.work.Workspace, u.call)
 	if err != nil || call.Fence == u.work.Fence {
 		return false, false, err
 	}
-	return u.a.Runs.Frames.Shows(ctx, u.work.Run, string(u.call))
+	return u.Runs.Frames.Shows(ctx, u.work.Run, string(u.call))
 }
 
 // show shows people who watch the run what came of a call of a tool of the daemon, once.
@@ -121,7 +101,7 @@ func (u use) show(ctx context.Context, o errand.Outcome) error {
 	if err != nil || ended || !u.once(u.work.Run, "ended "+string(u.call)) {
 		return err
 	}
-	result := run.Result{Type: u.name, OperationID: string(u.call), Timestamp: u.a.clock.Now().UTC(), Success: new(o.OK)}
+	result := run.Result{Type: u.name, OperationID: string(u.call), Timestamp: u.Clock.Now().UTC(), Success: new(o.OK)}
 	switch {
 	case o.Status == errand.Refused:
 		result.Type, result.Success, result.OperationType = run.ResPolicyDenied, nil, u.name
@@ -131,7 +111,7 @@ func (u use) show(ctx context.Context, o errand.Outcome) error {
 	default:
 		result.Error, _, _ = strings.Cut(o.Text, "\n")
 	}
-	u.a.Runs.Frames.Result(ctx, u.work.Run, result.OperationID, result)
+	u.Runs.Frames.Result(ctx, u.work.Run, result.OperationID, result)
 	return nil
 }
 
@@ -143,25 +123,25 @@ func (d *agentDesk) refused(ctx context.Context, w errand.Work, tool string, c e
 	}
 	result := run.Result{Type: run.ResPolicyDenied, OperationID: operation, ReasonCode: no.Decision.ReasonCode, Reason: no.Decision.Reason}
 	if no.Approval != "" {
-		doc, err := d.a.Gate.Approvals.Get(ctx, w.Workspace, no.Approval)
+		doc, err := d.Gate.Approvals.Get(ctx, w.Workspace, no.Approval)
 		if err != nil {
 			return
 		}
 		d.question(ctx, w, history.Required(run.Operation{ID: operation, Type: tool}, doc))
 		return
 	}
-	d.a.Runs.Frames.Result(ctx, w.Run, operation, result)
+	d.Runs.Frames.Result(ctx, w.Run, operation, result)
 }
 
 // question shows a question to people who watch the run, or a run for which it works.
 func (d *agentDesk) question(ctx context.Context, w errand.Work, q run.Result) {
-	d.a.Runs.Frames.Result(ctx, w.Run, q.OperationID, q)
+	d.Runs.Frames.Result(ctx, w.Run, q.OperationID, q)
 	m, ok := errand.ReadMission(w.Input)
 	if !ok || m.Lineage == nil {
 		return
 	}
 	for _, above := range m.Lineage.Above {
-		d.a.Runs.Frames.Result(ctx, above.Run, q.OperationID, q)
+		d.Runs.Frames.Result(ctx, above.Run, q.OperationID, q)
 	}
 }
 
@@ -182,6 +162,6 @@ func (d *agentDesk) left(w errand.Work) {
 	d.mu.Lock()
 	delete(d.told, w.Run)
 	d.mu.Unlock()
-	d.a.Servers.Left(w.Workspace, w.Run)
+	d.Servers.Left(w.Workspace, w.Run)
 	d.done(w)
 }

@@ -1,11 +1,10 @@
-package app
+package localengine
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -27,15 +26,6 @@ import (
 	"agentbox/internal/service/runner"
 )
 
-// EngineID is the engine within the daemon, in every workspace whose runs it executes.
-const EngineID id.Principal = "svc_00000000000000000000000001"
-
-// The engines of a daemon.
-const (
-	EngineEmbedded = "embedded" // the daemon executes runs of operations itself
-	EngineExternal = "external" // others do
-)
-
 // How many runs the engine within the daemon works on at the same time: in all, and of one workspace, so that one whose runs wait for
 // people does not keep the others waiting.
 //
@@ -48,21 +38,15 @@ const (
 	agentWorkspaceHands = 128
 )
 
-// Engine executes the runs that another daemon hands out, so many at the same time, until ctx ends, or with once until there is none.
-func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, hands int,
-	once bool) error {
-	return (&runner.Runner{Claims: claims, Records: records, Clock: clock, Logger: logger, Hands: hands, Once: once}).Run(ctx)
-}
-
-// work is the engine within the daemon. It does nothing that one outside could not do.
-func (a *App) work(ctx context.Context) error {
-	d := &desk{a: a, work: errand.Operations, most: workspaceHands, held: map[id.Workspace]int{}}
-	return (&runner.Runner{Claims: d, Records: d, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
+// Work executes runs of operations until ctx ends. It does nothing that an engine outside could not do.
+func (e *Engine) Work(ctx context.Context) error {
+	d := &desk{Engine: e, work: errand.Operations, most: workspaceHands, held: map[id.Workspace]int{}}
+	return (&runner.Runner{Claims: d, Records: d, Clock: e.Clock, Logger: e.Logger, Hands: engineHands, Done: d.done}).Run(ctx)
 }
 
 // desk is where the engine within the daemon claims runs: the services that the API calls too.
 type desk struct {
-	a    *App
+	*Engine
 	work string       // the kind of the runs that it claims
 	most int          // runs of one workspace at the same time
 	last id.Workspace // of the last run that was claimed; used by one claimer at a time
@@ -115,7 +99,7 @@ func fromLast(all []id.Workspace, last id.Workspace) []id.Workspace {
 }
 
 // origin names the engine as the recording principal. Its work in spaces is done for the requester of the run.
-func (d *desk) origin() event.Origin { return event.Origin{Principal: EngineID} }
+func (d *desk) origin() event.Origin { return event.Origin{Principal: ID} }
 
 func (d *desk) hold(w errand.Work) engines.Hold {
 	return engines.Hold{Workspace: w.Workspace, Run: w.Run, Token: w.Token, Permit: w.Permit}
@@ -124,10 +108,10 @@ func (d *desk) hold(w errand.Work) engines.Hold {
 // Claim implements errand.Claims. It waits until it hears of a run in some workspace, and no longer than runner.Poll: of what other
 // daemons record, and of claims that have expired, it hears nothing.
 func (d *desk) Claim(ctx context.Context, wait time.Duration) (errand.Work, error) {
-	late, stop := d.a.clock.NewTimer(min(max(wait, 0), runner.Poll))
+	late, stop := d.Clock.NewTimer(min(max(wait, 0), runner.Poll))
 	defer stop()
 	for {
-		heard, deaf := d.a.Engines.Listen(d.work)
+		heard, deaf := d.Engines.Listen(d.work)
 		w, err := d.next(ctx)
 		if !errors.Is(err, errand.ErrNothing) || wait <= 0 {
 			deaf()
@@ -147,20 +131,20 @@ func (d *desk) Claim(ctx context.Context, wait time.Duration) (errand.Work, erro
 
 // next claims a run of the next workspace that offers one.
 func (d *desk) next(ctx context.Context) (errand.Work, error) {
-	workspaces, err := d.a.Log.Workspaces(ctx)
+	workspaces, err := d.Log.Workspaces(ctx)
 	if err != nil {
 		return errand.Work{}, err
 	}
 	want := engines.Wanted{Work: d.work}
-	if d.a.together.member != nil {
-		want.Fits = d.a.fits
+	if d.Shares {
+		want.Fits = d.fits
 	}
 	var failed error
 	for _, ws := range fromLast(workspaces, d.last) {
 		if d.full(ws) {
 			continue
 		}
-		if offers, err := d.a.Engines.Offers(ctx, ws, want); err != nil || !offers {
+		if offers, err := d.Engines.Offers(ctx, ws, want); err != nil || !offers {
 			continue
 		}
 		may, err := d.mayClaim(ctx, ws)
@@ -170,7 +154,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 		var doc run.Run
 		var token string
 		if err == nil {
-			doc, token, err = d.a.Engines.Claim(ctx, d.origin(), ws, want)
+			doc, token, err = d.Engines.Claim(ctx, d.origin(), ws, want)
 		}
 		if errors.Is(err, errand.ErrNothing) {
 			continue
@@ -180,12 +164,12 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 			continue
 		}
 		d.take(ws)
-		given, err := d.a.Engines.Given(ctx, doc)
+		given, err := d.Engines.Given(ctx, doc)
 		if err != nil {
 			d.done(errand.Work{Workspace: ws})
 		}
 		return errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: ws, Run: doc.ID, Token: token,
-			Permit: d.a.Engines.Permits.OfClaim(doc), Fence: doc.Fence, Input: given}, err
+			Permit: d.Engines.Permits.OfClaim(doc), Fence: doc.Fence, Input: given}, err
 	}
 	if failed != nil {
 		// The engine of the daemon serves every workspace: what one of them denies is no reason to end, as it is for one outside.
@@ -195,8 +179,8 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 }
 
 // fits reports whether this daemon can execute a run: its space is here, or nowhere any more, which the engine then reports.
-func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
-	given, err := a.Engines.Given(ctx, doc)
+func (e *Engine) fits(ctx context.Context, doc run.Run) (bool, error) {
+	given, err := e.Engines.Given(ctx, doc)
 	if err != nil {
 		return true, nil // who claims it finds out what is wrong with it
 	}
@@ -204,41 +188,41 @@ func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
 	if !ok {
 		return true, nil
 	}
-	s, err := a.Spaces.Catalog.Space(ctx, doc.Workspace, in)
+	s, err := e.Spaces.Catalog.Space(ctx, doc.Workspace, in)
 	if fault.KindOf(err) == fault.NotFound || err == nil && s.Status == space.Destroyed {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return a.Spaces.Ownership.Mine(ctx, s)
+	return e.Spaces.Ownership.Mine(ctx, s)
 }
 
 // mayClaim registers the engine in a workspace, and reports whether it may claim runs there. It returns false without an error for an
 // archived workspace, or a refused engine, because every attempt would record a refusal.
 func (d *desk) mayClaim(ctx context.Context, ws id.Workspace) (bool, error) {
-	doc, _, err := projection.Load[workspace.Workspace](ctx, d.a.Log, ws, workspace.Workspaces, string(ws))
+	doc, _, err := projection.Load[workspace.Workspace](ctx, d.Docs, ws, workspace.Workspaces, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) || doc.Archived() {
 		return false, err
 	}
 	if err := d.register(ctx, ws); err != nil {
 		return false, err
 	}
-	ruling, err := d.a.Gate.Judge(ctx, policy.Action{Type: policy.RunClaim, Workspace: ws, Principal: EngineID})
+	ruling, err := d.Gate.Judge(ctx, policy.Action{Type: policy.RunClaim, Workspace: ws, Principal: ID})
 	return ruling.Decision.Allowed(), err
 }
 
 // register makes the engine known in a workspace, before it claims its first run.
 func (d *desk) register(ctx context.Context, ws id.Workspace) error {
-	_, err := d.a.Identity.Principal(ctx, ws, EngineID)
+	_, err := d.Identity.Principal(ctx, ws, ID)
 	if fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Denied {
 		return err
 	}
-	data := principal.Registered{Principal: EngineID, Kind: id.Service, Name: "engine of the daemon"}
-	_, err = d.a.counted.Append(ctx, event.Batch{
+	data := principal.Registered{Principal: ID, Kind: id.Service, Name: "engine of the daemon"}
+	_, err = d.Log.Append(ctx, event.Batch{
 		Workspace: ws, Drafts: []event.Draft{event.New(principal.RegisteredType, event.Origin{Principal: principal.System}, ws, "",
-			data).About(principal.Entity, string(EngineID))},
-		Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(EngineID)}},
+			data).About(principal.Entity, string(ID))},
+		Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(ID)}},
 	})
 	if errors.Is(err, journal.ErrConflict) {
 		return nil
@@ -248,22 +232,22 @@ func (d *desk) register(ctx context.Context, ws id.Workspace) error {
 
 // Renew implements errand.Claims.
 func (d *desk) Renew(ctx context.Context, w errand.Work) error {
-	_, err := d.a.Engines.Renew(ctx, d.origin(), d.hold(w))
+	_, err := d.Engines.Renew(ctx, d.origin(), d.hold(w))
 	return err
 }
 
 // Release implements errand.Claims.
 func (d *desk) Release(ctx context.Context, w errand.Work) error {
-	_, err := d.a.Engines.Release(ctx, d.origin(), d.hold(w))
+	_, err := d.Engines.Release(ctx, d.origin(), d.hold(w))
 	return err
 }
 
 // End implements errand.Claims.
 func (d *desk) End(ctx context.Context, w errand.Work, r errand.Result) (err error) {
 	if r.Failure != "" {
-		_, err = d.a.Engines.Fail(ctx, d.origin(), d.hold(w), r.Failure, r.Message, r.Output)
+		_, err = d.Engines.Fail(ctx, d.origin(), d.hold(w), r.Failure, r.Message, r.Output)
 	} else {
-		_, err = d.a.Engines.Complete(ctx, d.origin(), d.hold(w), r.Summary, r.Output)
+		_, err = d.Engines.Complete(ctx, d.origin(), d.hold(w), r.Summary, r.Output)
 	}
 	return err
 }
@@ -274,7 +258,7 @@ func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, erro
 	of := engines.Of{Run: w.Run}
 	calls := map[id.Step]step.Call{}
 	for after := ""; ; {
-		found, err := d.a.Engines.Look.Calls(ctx, w.Workspace, of, after, page)
+		found, err := d.Engines.Look.Calls(ctx, w.Workspace, of, after, page)
 		if err != nil {
 			return nil, err
 		}
@@ -290,7 +274,7 @@ func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, erro
 	}
 	var past []errand.Progress
 	for after := ""; ; {
-		found, err := d.a.Engines.Look.Steps(ctx, w.Workspace, of, after, page)
+		found, err := d.Engines.Look.Steps(ctx, w.Workspace, of, after, page)
 		if err != nil {
 			return nil, err
 		}
@@ -312,7 +296,7 @@ func (d *desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, err
 	if err != nil {
 		return "", err
 	}
-	s, err := d.a.Engines.Steps.Add(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.StepKind, Title: "operation " +
+	s, err := d.Engines.Steps.Add(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.StepKind, Title: "operation " +
 		strconv.Itoa(index+1), Input: input})
 	return s.ID, err
 }
@@ -323,12 +307,12 @@ func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, 
 	if err != nil {
 		return errand.Verdict{}, err
 	}
-	c, no, err := d.a.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: run.ToolName(operation),
+	c, no, err := d.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: run.ToolName(operation),
 		Input: input})
 	if no != nil {
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
-	return errand.Verdict{Call: c.ID, Permit: d.a.Engines.Permits.OfCall(w.Workspace, c)}, err
+	return errand.Verdict{Call: c.ID, Permit: d.Engines.Permits.OfCall(w.Workspace, c)}, err
 }
 
 // Operate implements errand.Records.
@@ -345,9 +329,9 @@ func (d *desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, pe
 	}
 	by := engines.Shown{Token: w.Token, Permit: permit}
 	if o.OK {
-		_, err = d.a.Engines.Steps.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
+		_, err = d.Engines.Steps.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
 	} else {
-		_, err = d.a.Engines.Steps.Fail(ctx, d.origin(), w.Workspace, by, call, raw, "the operation did not succeed; its run says why")
+		_, err = d.Engines.Steps.Fail(ctx, d.origin(), w.Workspace, by, call, raw, "the operation did not succeed; its run says why")
 	}
 	if fault.CodeOf(err) == step.ErrCallEnded.Code {
 		return nil // it was recorded, and the answer lost

@@ -1,4 +1,4 @@
-package app
+package localengine
 
 import (
 	"cmp"
@@ -19,57 +19,55 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
-	"agentbox/internal/domain/tool"
 	"agentbox/internal/service/agents"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runner"
 	"agentbox/internal/service/spaces"
-	"agentbox/internal/service/tools"
 )
 
-// workOnAgents is the engine in the daemon that executes runs of the kind errand.Agent, until ctx ends.
-func (a *App) workOnAgents(ctx context.Context) error {
+// WorkOnAgents executes runs of the kind errand.Agent until ctx ends.
+func (e *Engine) WorkOnAgents(ctx context.Context) error {
 	d := &agentDesk{
-		desk: &desk{a: a, work: errand.Agent, most: agentWorkspaceHands, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{},
+		desk: &desk{Engine: e, work: errand.Agent, most: agentWorkspaceHands, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{},
 	}
 	loop := &agents.Loop{
-		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: agentTools(a), Prepare: prepareTool,
+		Records: d, Models: e.Models, Clock: e.Clock, Logger: e.Logger, Tools: e.tools, Prepare: prepareTool,
 		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error) {
-			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
+			b, source, err := e.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Locked, err
 		},
 	}
 	loop.Earlier = d.earlier
-	if !a.Config.Floating {
-		loop.Pins = a.Blueprints.Pins
+	if !e.Floating {
+		loop.Pins = e.Blueprints.Pins
 	}
-	d.runner = &runner.Runner{Claims: d, Perform: performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: agentHands, Done: d.left}
+	d.runner = &runner.Runner{Claims: d, Perform: performer(d, loop), Clock: e.Clock, Logger: e.Logger, Hands: agentHands, Done: d.left}
 	return d.runner.Run(ctx)
 }
 
-// offeredTools returns those of the tools which come with the program that a blueprint's agent is offered.
-func offeredTools(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
-	return tools.Offered(tools.OfferOf(b))
-}
-
-// agentStarter begins the runs of agents.
-func (a *App) agentStarter() *agents.Starter {
+// Starter begins the runs of agents.
+func (e *Engine) Starter() *agents.Starter {
 	return &agents.Starter{
 		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, int, event.Digest, error) {
-			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
+			entry, err := e.Blueprints.Get(ctx, ws, name)
+			if err == nil && !entry.Living() {
+				err = blueprint.ErrRemoved
+			}
+			if err != nil {
+				return blueprint.Blueprint{}, 0, event.Digest{}, err
+			}
+			b, source, err := e.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Version, source.Locked, err
 		},
-		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: agentTools(a), Space: a.agentSpace, Thread: a.agentThread,
-		Floating: a.Config.Floating, External: startExternal,
+		Drift: e.Blueprints.Verify, Pins: e.Blueprints.Pins, Tools: e.tools, Space: e.makeSpace, Thread: e.beginThread,
+		Floating: e.Floating, External: startExternal,
 		NoTools: func(ctx context.Context, ws id.Workspace, name string) (bool, error) {
-			held, err := a.Models.Get(ctx, ws, name)
+			held, err := e.Models.Get(ctx, ws, name)
 			return held.NoTools, err
 		},
-		Before: func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error) {
-			return agentBefore(ctx, a, ws, r)
-		},
+		Before: e.mission,
 		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
-			return a.Engines.Create(ctx, origin, requestOf(t, input))
+			return e.Engines.Create(ctx, origin, requestOf(t, input))
 		},
 	}
 }
@@ -78,13 +76,13 @@ func requestOf(t agents.Task, input json.RawMessage) engines.Request {
 	return engines.Request{Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input}
 }
 
-// agentSpace makes the space in which an agent works, as its blueprint says.
-func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
-	e := b.Effective()
-	if e.Adapter.Kind == blueprint.ExternalCLI && e.Space.Tier == space.RuntimeAuto {
-		e.Space.Tier = space.RuntimeHeavy
+// makeSpace makes the space in which an agent works, as its blueprint says.
+func (e *Engine) makeSpace(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
+	wanted := b.Effective()
+	if wanted.Adapter.Kind == blueprint.ExternalCLI && wanted.Space.Tier == space.RuntimeAuto {
+		wanted.Space.Tier = space.RuntimeHeavy
 	}
-	_, overrides, err := a.Gate.Bundles.Adjust(e.Policy, b.Adjustment())
+	_, overrides, err := e.Gate.Bundles.Adjust(wanted.Policy, b.Adjustment())
 	if err != nil {
 		return "", "", err
 	}
@@ -93,18 +91,18 @@ func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task
 	if t.Key != "" {
 		key = "agent:" + t.Key
 	}
-	made, err := a.Spaces.Creation.Create(ctx, origin, spaces.Request{
-		Workspace: t.Workspace, Room: t.Room, Description: "made for the agent " + b.Name, Preset: e.Policy,
-		Overrides: overrides, Runtime: e.Space.Tier, Env: e.Space.Env, TTL: time.Duration(e.Space.TTL) * time.Second, Key: key,
-		Limits: space.Limits{MemoryBytes: int64(e.Space.MemoryMB) << 20, DiskBytes: int64(e.Space.DiskMB) << 20},
+	made, err := e.Spaces.Creation.Create(ctx, origin, spaces.Request{
+		Workspace: t.Workspace, Room: t.Room, Description: "made for the agent " + b.Name, Preset: wanted.Policy,
+		Overrides: overrides, Runtime: wanted.Space.Tier, Env: wanted.Space.Env, TTL: time.Duration(wanted.Space.TTL) * time.Second, Key: key,
+		Limits: space.Limits{MemoryBytes: int64(wanted.Space.MemoryMB) << 20, DiskBytes: int64(wanted.Space.DiskMB) << 20},
 	})
 	return made.ID, made.Room, err
 }
 
-// agentThread begins the thread in which people talk to an agent. It returns "" if the requester may not begin one.
-func (a *App) agentThread(ctx context.Context, origin event.Origin, t agents.Task) (id.Thread, error) {
+// beginThread begins the thread in which people talk to an agent. It returns "" if the requester may not begin one.
+func (e *Engine) beginThread(ctx context.Context, origin event.Origin, t agents.Task) (id.Thread, error) {
 	origin.Key, origin.Command = "", event.Digest{} // the request's own key is that of the run
-	made, err := a.Rooms.CreateThread(ctx, origin, t.Workspace, cmp.Or(t.Room, id.DefaultRoom), room.ThreadCreated{
+	made, err := e.Rooms.CreateThread(ctx, origin, t.Workspace, cmp.Or(t.Room, id.DefaultRoom), room.ThreadCreated{
 		Title: "agent " + t.Blueprint,
 	})
 	if kind := fault.KindOf(err); kind == fault.Denied || kind == fault.Waiting {
@@ -144,7 +142,7 @@ func pages[T any](read func(after string, limit int) ([]T, error), key func(T) s
 
 // Past implements agents.Records.
 func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.PastTurn, error) {
-	of, look := engines.Of{Run: w.Run}, d.a.Engines.Look
+	of, look := engines.Of{Run: w.Run}, d.Engines.Look
 	calls := map[id.Step]map[int]errand.Progress{}
 	newest := map[id.Step]map[int]id.ToolCall{}
 	var forgotten error // without the record nobody knows what was done
@@ -192,14 +190,14 @@ func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.Pas
 
 // Heard implements agents.Records: what people post in the run's thread after it was made.
 func (d *agentDesk) Heard(ctx context.Context, w errand.Work, after int) ([]string, error) {
-	doc, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
+	doc, err := d.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil || doc.Thread == "" {
 		return nil, err
 	}
 	const page = 100
 	var said []string
 	for before := id.Message(""); ; {
-		found, err := d.a.Rooms.Messages(ctx, w.Workspace, doc.Thread, before, page)
+		found, err := d.Rooms.Messages(ctx, w.Workspace, doc.Thread, before, page)
 		if err != nil {
 			return nil, err
 		}
@@ -223,7 +221,7 @@ func (d *agentDesk) Turn(ctx context.Context, w errand.Work, t errand.Turn) (id.
 	if err != nil {
 		return "", err
 	}
-	s, err := d.a.Engines.Steps.Add(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.TurnKind, Title: "turn " +
+	s, err := d.Engines.Steps.Add(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.TurnKind, Title: "turn " +
 		strconv.Itoa(t.Number+1), Input: input})
 	return s.ID, err
 }
@@ -234,16 +232,16 @@ func (d *agentDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, name s
 	if err != nil {
 		return errand.Verdict{}, err
 	}
-	made, no, err := d.a.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: name, Input: input})
+	made, no, err := d.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: name, Input: input})
 	if no != nil {
 		d.refused(ctx, w, name, c, no)
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
-	return errand.Verdict{Call: made.ID, Permit: d.a.Engines.Permits.OfCall(w.Workspace, made)}, err
+	return errand.Verdict{Call: made.ID, Permit: d.Engines.Permits.OfCall(w.Workspace, made)}, err
 }
 
 // Origin implements agents.Records.
 func (d *agentDesk) Origin(ctx context.Context, w errand.Work) (event.Origin, id.Room, error) {
-	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
+	asked, err := d.Engines.Find(ctx, w.Workspace, w.Run)
 	return event.Origin{Principal: asked.CreatedBy, Token: asked.Token, Correlation: asked.Correlation}, asked.Room, err
 }
