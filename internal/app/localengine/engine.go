@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/agents"
 	"agentbox/internal/service/blueprints"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"

@@ -155,10 +155,10 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 	}
 }
 
-// tried performs a run and ends it. While it cannot go on it tries again, and keeps its claim. A run that nobody can perform ends as failed:
-// given back, it would be claimed and given back for ever.
-func (r *Runner) tried(ctx context.Context, w errand.Work, perform func(context.Context, errand.Work) (errand.Result, error)) (errand.Result,
-	error) {
+// tried performs a run and ends it. While it cannot go on it tries again, and keeps its claim. A run that nobody can perform ends as
+// failed: given back, it would be claimed and given back for ever.
+func (r *Runner) tried(ctx context.Context, w errand.Work,
+	perform func(context.Context, errand.Work) (errand.Result, error)) (errand.Result, error) {
 	wait := errand.Again
 	for try := 1; ; try++ {
 		result, err := perform(ctx, w)
