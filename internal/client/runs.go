@@ -7,8 +7,10 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,7 +47,7 @@ func ParseMessage(raw []byte) (Message, error) {
 		return Message{}, unreadable(raw, err)
 	}
 	m := Message{ProtocolVersion: fields["protocolVersion"], Operations: fields["operations"]}
-	for name := range fields {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if name != "protocolVersion" && name != "operations" {
 			return Message{}, fault.New(fault.Invalid, "operation_invalid",
 				"an operations message has the fields protocolVersion and operations, and no %.64q", name)
