@@ -82,10 +82,13 @@ func startPlayed(t *testing.T, more string, prepare ...func(*played)) *played {
 }
 
 // lock registers the blueprint of a text, with its pins.
-func (p *played) lock(source string) {
+func (p *played) lock(source string) { p.t.Helper(); p.register("counter", source) }
+
+// register registers the blueprint of a name, with its pins.
+func (p *played) register(name, source string) {
 	p.t.Helper()
 	locked, _ := p.d.ask("POST", "/v1/blueprints/lock", `{"text":`+jsonOf(p.t, source)+`}`, "")
-	made, _ := p.d.ask("PUT", "/v1/blueprints/counter", `{"text":`+jsonOf(p.t, locked["text"])+`}`, "")
+	made, _ := p.d.ask("PUT", "/v1/blueprints/"+name, `{"text":`+jsonOf(p.t, locked["text"])+`}`, "")
 	var entry struct {
 		Locked event.Digest `json:"locked_sha256"`
 	}

@@ -146,6 +146,13 @@ func calledSituations() []situation {
 			told: "the limit is 1048576"},
 		{name: "long-result", scenes: then(does("shell", long), does("read_result", `{"id":"a","offset":13880}`)), end: "Three.",
 			more: "context: {tool_result_chars: 400}\n", told: "characters 13880 to"},
+		{name: "capsules", more: "limits: {children: 1, depth: 1}\ncomms: {capsules: [plan, manifest]}\n" +
+			"context: {sources: [plan_capsules, artifact_manifests]}\nartifacts: ['*.txt']\n", scenes: then(
+			does("capsule_write", `{"capsule":"plan","text":"Count, then report."}`, "spawn", `{"task":"Write it down.","space":"new"}`),
+			does("createFile", `{"path":"a.txt","content":"1 2 3\n"}`, "capsule_write", `{"capsule":"plan","text":"Write a.txt."}`),
+			scene{say: "It is written."},
+			does("capsule_read", `{"from":"children"}`, "artifact_read", `{"from":"children","artifact":"a.txt"}`)), end: "Three.",
+			told: "characters 0 to 6 of 6"},
 		{name: "no-such-result", scenes: then(does("read_result", `{"id":"z"}`, "read_result", `{"id":"a","offset":-1}`)), end: "Three.",
 			told: "there is no result of a call"},
 		{name: "failing-command", scenes: then(does("shell", `{"command":"ls nothing"}`)), end: "Three.", told: "exit code: 2"},

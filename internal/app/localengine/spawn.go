@@ -18,12 +18,10 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/token"
 	"agentbox/internal/domain/tool"
 	"agentbox/internal/kernel/deadline"
 	"agentbox/internal/service/agents"
-	"agentbox/internal/service/engines"
 	"agentbox/internal/service/tools"
 )
 
@@ -148,6 +146,15 @@ func (u use) begin(ctx context.Context) (run.Run, error) {
 	} else if err := u.known(ctx, m, parent, name); err != nil {
 		return run.Run{}, err
 	}
+	starter := u.starter(parent)
+	child, version, _, err := starter.Read(ctx, ws, name, version)
+	if err != nil {
+		return run.Run{}, err
+	}
+	task, err := relatives{u}.withPlan(ctx, s.Task, parent, child.Effective())
+	if err != nil {
+		return run.Run{}, err
+	}
 	scopes := token.All()
 	scopes.Rooms = []string{string(u.asked.Room)}
 	in, err := u.Spaces.Catalog.Space(ctx, ws, u.space)
@@ -180,7 +187,7 @@ func (u use) begin(ctx context.Context) (run.Run, error) {
 	}
 	origin.Token = narrow.ID
 	t := agents.Task{
-		Workspace: ws, Blueprint: name, Version: version, Text: s.Task, Room: u.asked.Room, Thread: u.asked.Thread,
+		Workspace: ws, Blueprint: name, Version: version, Text: task, Room: u.asked.Room, Thread: u.asked.Thread,
 		Key: "spawn:" + string(u.call), Lineage: lineage,
 	}
 	if s.Space == "same" {
@@ -189,7 +196,7 @@ func (u use) begin(ctx context.Context) (run.Run, error) {
 	if name == m.Blueprint {
 		t.Model = m.Model
 	}
-	return u.starter(parent).Start(ctx, origin, t)
+	return starter.Start(ctx, origin, t)
 }
 
 // starter begins the runs of sub-agents of an agent.
@@ -230,6 +237,11 @@ func (u use) lineage(ctx context.Context, m errand.Mission, parent blueprint.Blu
 	for _, t := range offered {
 		l.Tools = append(l.Tools, t.Name)
 	}
+	for _, name := range tools.Among() { // they lead only to relatives, whose own blueprints say what they show
+		if !slices.Contains(l.Tools, name) && !slices.Contains(parent.Tools.Deny, name) {
+			l.Tools = append(l.Tools, name)
+		}
+	}
 	l.Above = []errand.Bounded{{Run: u.work.Run, Tokens: parent.Limits.Tokens, Cost: string(parent.Limits.Cost)}}
 	if of := m.Lineage; of != nil {
 		l.Root, l.Depth, l.Below = of.Root, of.Depth+1, min(l.Below, of.Below-1)
@@ -240,15 +252,8 @@ func (u use) lineage(ctx context.Context, m errand.Mission, parent blueprint.Blu
 		return nil, errSpawnDepth
 	}
 	l.Left = max(int(math.Ceil(u.left.Run.Seconds())), 1)
-	started := 0
-	err = pages(func(after string, limit int) ([]step.Call, error) {
-		return u.Engines.Look.Calls(ctx, u.work.Workspace, engines.Of{Run: u.work.Run}, after, limit)
-	}, func(c step.Call) string { return string(c.ID) }, func(c step.Call) {
-		if c.Tool == tools.SpawnTool && c.Child != "" {
-			started++
-		}
-	})
-	if err == nil && started >= parent.Limits.Children {
+	started, err := relatives{u}.spawned(ctx, u.work.Run)
+	if err == nil && len(started) >= parent.Limits.Children {
 		err = errSpawnBudget
 	}
 	return l, err
@@ -323,50 +328,7 @@ func (u use) reported(ctx context.Context, doc run.Run) (tool.Result, int64, err
 			fmt.Fprintf(&text, "report:\n%s\n", strings.TrimRight(report, "\n"))
 		}
 	}
-	lines, err := u.artifacts(ctx, doc.ID)
-	text.WriteString(lines)
+	said, err := relatives{u}.handed(ctx, doc)
+	text.WriteString(said)
 	return tool.Result{OK: doc.Status == run.Succeeded, Text: text.String()}, worked, err
-}
-
-// maxListed is the most artifacts of a sub-agent of which its parent is told.
-const maxListed = 100
-
-// artifacts returns a line for each artifact that a sub-agent has made: in its run, and in the runs of its calls in the space. The oldest
-// ones come first. They have no ids, because those differ in every run.
-func (u use) artifacts(ctx context.Context, of id.Run) (string, error) {
-	runs := []id.Run{}
-	err := pages(func(after string, limit int) ([]step.Call, error) {
-		return u.Engines.Look.Calls(ctx, u.work.Workspace, engines.Of{Run: of}, after, limit)
-	}, func(c step.Call) string { return string(c.ID) }, func(c step.Call) {
-		if c.Child != "" && c.Tool != tools.SpawnTool {
-			runs = append(runs, c.Child)
-		}
-	})
-	if err != nil {
-		return "", err
-	}
-	var lines []string
-	for _, r := range append(runs, of) { // the newest first
-		err := pages(func(after string, limit int) ([]step.Artifact, error) {
-			return u.Engines.Look.Artifacts(ctx, u.work.Workspace, engines.Of{Run: r}, after, limit)
-		}, func(a step.Artifact) string { return string(a.ID) }, func(a step.Artifact) {
-			if a.Kind == toolResult {
-				return
-			}
-			size := int64(0)
-			if a.Size != nil {
-				size = *a.Size
-			}
-			lines = append(lines, fmt.Sprintf("artifact: %s, %s, %d bytes\n", cmp.Or(a.Title, a.Path, a.Kind), cmp.Or(a.Media, "unknown type"),
-				size))
-		})
-		if err != nil {
-			return "", err
-		}
-	}
-	slices.Reverse(lines)
-	if more := len(lines) - maxListed; more > 0 {
-		lines = append(lines[more:], fmt.Sprintf("%d older artifacts\n", more))
-	}
-	return strings.Join(lines, ""), nil
 }

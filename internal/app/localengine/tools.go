@@ -1,7 +1,6 @@
 package localengine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,6 +63,10 @@ func doers() map[string]doer {
 		tools.MessageTool: {use.message, false, false},
 		tools.SearchTool:  {use.search, false, false},
 		tools.HTMLTool:    {use.markdown, false, false},
+
+		tools.CapsuleWriteTool: {among(relatives.capsuleWrite), false, false},
+		tools.CapsuleReadTool:  {among(relatives.capsuleRead), false, false},
+		tools.ArtifactReadTool: {among(relatives.artifactRead), false, false},
 	}
 }
 
@@ -161,13 +164,9 @@ func (d *agentDesk) say(ctx context.Context, w errand.Work, call id.ToolCall, na
 	if err != nil {
 		return o, err
 	}
-	size := int64(len(text))
-	kept, err := d.Engines.Artifacts.Add(ctx, d.origin(), w.Workspace, w.Token, engines.ArtifactRequest{
-		Step: made.Step, Kind: toolResult, Title: name, Media: "text/plain; charset=utf-8", Size: &size, Digest: event.DigestOf([]byte(text)),
-	})
-	if err == nil {
-		_, err = d.Engines.Artifacts.Store(ctx, d.origin(), w.Workspace, w.Token, kept.ID, bytes.NewReader([]byte(text)))
-	}
+	kept, err := d.Engines.Artifacts.Keep(ctx, d.origin(), w.Workspace, w.Token, engines.ArtifactRequest{
+		Step: made.Step, Kind: toolResult, Title: name, Media: "text/plain; charset=utf-8",
+	}, []byte(text), nil)
 	o.Text, o.Artifact = "", kept.ID
 	return o, err
 }

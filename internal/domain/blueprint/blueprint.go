@@ -43,7 +43,7 @@ type Blueprint struct {
 	Space        Space             `json:"space,omitzero" doc:"The space in which the agent works"`
 	Policy       string            `json:"policy,omitempty" doc:"The preset that binds the agent's space" enum:"restrictive,standard,permissive"`
 	Context      Context           `json:"context,omitzero" doc:"What the model is shown, and how much of it"`
-	Comms        Comms             `json:"comms,omitzero" doc:"With which other agents the agent may speak"`
+	Comms        Comms             `json:"comms,omitzero" doc:"What the agent shares with other agents, and which it may start"`
 	Artifacts    []string          `json:"artifacts,omitempty" doc:"Files of the space that each run keeps when it ends: paths, in which * and ? match within one name and ** goes through folders" max:"20" each:"500"`
 	Limits       Limits            `json:"limits,omitzero" doc:"Where a run of the agent ends at the latest"`
 	Pins         Pins              `json:"pins,omitzero" doc:"The content hash of everything that the blueprint refers to; agentbox blueprint lock writes it"`
@@ -98,21 +98,21 @@ type Network struct {
 type Context struct {
 	Tokens     int      `json:"tokens,omitempty" doc:"The longest context that is sent to the model; the agent compacts before it is met" unit:"tokens" min:"1000" max:"10000000"`
 	ToolResult int      `json:"tool_result_chars,omitempty" doc:"The longest result of a tool that is shown whole; the rest is an artifact" unit:"characters" min:"200" max:"1000000"`
-	Status     int      `json:"status_capsule_chars,omitempty" doc:"The longest status capsule" unit:"characters" min:"100" max:"100000"`
-	Plan       int      `json:"plan_capsule_chars,omitempty" doc:"The longest plan capsule" unit:"characters" min:"100" max:"100000"`
-	Decision   int      `json:"decision_capsule_chars,omitempty" doc:"The longest decision capsule" unit:"characters" min:"100" max:"100000"`
-	Manifest   int      `json:"manifest_chars,omitempty" doc:"The longest list of artifacts" unit:"characters" min:"100" max:"100000"`
-	Sources    []string `json:"sources,omitempty" doc:"What of other agents it is shown" enum:"status_capsules,plan_capsules,decision_capsules,artifact_manifests" max:"4"`
-	Transcript bool     `json:"transcript,omitempty" doc:"It may read the transcripts of its relatives, not only their capsules"`
+	Status     int      `json:"status_capsule_chars,omitempty" doc:"The longest status or risk capsule that it writes, and that it is shown" unit:"characters" min:"100" max:"100000"`
+	Plan       int      `json:"plan_capsule_chars,omitempty" doc:"The longest plan capsule that it writes, and that it is shown" unit:"characters" min:"100" max:"100000"`
+	Decision   int      `json:"decision_capsule_chars,omitempty" doc:"The longest decision capsule that it writes, and all decisions of one relative that it is shown" unit:"characters" min:"100" max:"100000"`
+	Manifest   int      `json:"manifest_chars,omitempty" doc:"The longest list of the artifacts of a relative" unit:"characters" min:"100" max:"100000"`
+	Sources    []string `json:"sources,omitempty" doc:"What of its relatives it is shown, as far as their comms.capsules name it, too" enum:"status_capsules,plan_capsules,decision_capsules,artifact_manifests" max:"4"`
+	Transcript bool     `json:"transcript,omitempty" doc:"Not supported: no agent reads the transcript of another"`
 }
 
 // Comms say with whom the agent may speak.
 type Comms struct {
-	Scopes  []string `json:"scopes,omitempty" doc:"Whom it may send messages" enum:"parent,children,siblings,descendants,project,workspace" max:"6"`
-	Groups  []string `json:"groups,omitempty" doc:"Groups that it may join" max:"32" each:"63"`
-	Leases  bool     `json:"request_leases,omitempty" doc:"It may ask for a lease to speak beyond its scopes"`
+	Scopes  []string `json:"scopes,omitempty" doc:"Which relatives may read its capsules and the list of its artifacts; without it parent, children and siblings" enum:"parent,children,siblings,descendants,project,workspace" max:"6"`
+	Groups  []string `json:"groups,omitempty" doc:"Not supported: there are no groups of agents" max:"32" each:"63"`
+	Leases  bool     `json:"request_leases,omitempty" doc:"Not supported: no agent reaches beyond its scopes"`
 	Spawn   []string `json:"spawn,omitempty" doc:"Blueprints of which it may start sub-agents" max:"32" each:"63"`
-	Capsule []string `json:"capsules,omitempty" doc:"Capsules that it writes" enum:"status,plan,decision,manifest,risk" max:"5"`
+	Capsule []string `json:"capsules,omitempty" doc:"Capsules that it gives its relatives: those of these types that it writes, and with manifest the list of its artifacts" enum:"status,plan,decision,manifest,risk" max:"5"`
 }
 
 // Limits end a run of the agent.

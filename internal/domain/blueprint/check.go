@@ -131,11 +131,36 @@ func (b Blueprint) together() []Problem {
 		"is not supported: spaces install no packages. Leave it out, and let the agent use what its tier has (agentbox runtimes)")
 	wrong(b.Limits.Children == 0 && (slices.Contains(b.Tools.Allow, "spawn") || len(b.Comms.Spawn) > 0), "limits.children",
 		"is missing: how many sub-agents it may start")
+	b.among(wrong)
 	for name := range b.Pins.Models {
 		wrong(!slices.Contains(values(b.Models), name), "pins.models."+name, "pins a model that the blueprint does not use")
 	}
 	slices.SortFunc(found, func(x, y Problem) int { return strings.Compare(x.Path, y.Path) })
 	return found
+}
+
+// among checks what the blueprint says about other agents.
+func (b Blueprint) among(wrong func(bad bool, path, message string)) {
+	const needless = "is for the adapter internal: other engines are shown no capsules and write none"
+	other := b.Adapter.Kind != Internal && b.Adapter.Kind != ""
+	wrong(other && len(b.Comms.Capsule) > 0, "comms.capsules", needless)
+	wrong(other && len(b.Context.Sources) > 0, "context.sources", needless)
+	allows := func(tool string) bool { return slices.Contains(b.Tools.Allow, tool) }
+	wrong(allows("capsule_write") && len(b.Comms.Writes()) == 0, "comms.capsules", "is missing: the types of capsules that it writes")
+	wrong(allows("capsule_read") && len(b.Context.Sources) == 0, "context.sources", "is missing: what of its relatives it is shown")
+	wrong(allows("artifact_read") && !b.Context.Takes(ManifestCapsule), "context.sources",
+		"must name artifact_manifests, which lists the artifacts to read")
+	for i, scope := range b.Comms.Scopes {
+		wrong(scope == "project" || scope == "workspace", "comms.scopes["+strconv.Itoa(i)+"]",
+			"is not supported: only relatives read each other's capsules. Use parent, children, siblings or descendants; people read the "+
+				"artifacts of every run")
+	}
+	wrong(len(b.Comms.Groups) > 0, "comms.groups",
+		"is not supported: there are no groups of agents. Leave it out, and name in comms.scopes which relatives may read it")
+	wrong(b.Comms.Leases, "comms.request_leases",
+		"is not supported: no agent reaches beyond its scopes. Leave it out, and name in comms.scopes which relatives may read it")
+	wrong(b.Context.Transcript, "context.transcript",
+		"is not supported: no agent reads the transcript of another. Leave it out, and name in context.sources which capsules it is shown")
 }
 
 func values(m map[string]string) []string {

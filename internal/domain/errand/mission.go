@@ -54,7 +54,7 @@ type Lineage struct {
 	Root   id.Run      `json:"root_run_id"`    // which a person has started
 	Depth  int         `json:"depth"`          // of a child of the root: 1
 	Below  int         `json:"generations"`    // of sub-agents that may follow
-	Tools  []string    `json:"tools"`          // those of its parent; it is offered no others
+	Tools  []string    `json:"tools"`          // those of its parent, and those of capsules; it is offered no others
 	Left   int         `json:"seconds"`        // of the parent's time when it was started
 
 	// Above are the limits of those above it, the parent first: what it uses counts for each of them.

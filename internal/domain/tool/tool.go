@@ -167,3 +167,18 @@ func Excerpt(text string, limit int, read string) (string, bool) {
 	return fmt.Sprintf("%s\n[%d of %d characters are left out here. %s]\n%s", string(runes[:head]), left, len(runes), read,
 		string(runes[len(runes)-tail:])), true
 }
+
+// pieceHead is how many characters the first line of a piece may have.
+const pieceHead = 100
+
+// Piece returns characters of a text from an offset on, behind a line that says which ones they are. It has at most `most` characters in
+// all, which must be more than 100. A length of 0 stands for as many characters as that permits.
+func Piece(text string, offset, length, most int) string {
+	runes := []rune(text)
+	from, fit := min(offset, len(runes)), most-pieceHead
+	if length > 0 {
+		fit = min(fit, length)
+	}
+	to := min(from+fit, len(runes))
+	return fmt.Sprintf("characters %d to %d of %d:\n%s", from, to, len(runes), string(runes[from:to]))
+}

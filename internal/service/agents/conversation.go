@@ -31,7 +31,6 @@ const (
 	bytesAToken = 3         // estimates the length of a context; a token of English has about four bytes
 	stub        = 200       // characters of a shortened result
 	maxRead     = 1_000_000 // characters of one read_result; the blueprint may say less
-	header      = 100       // characters for the first line of a read_result
 )
 
 // The failures with which the loop ends a run.
@@ -405,18 +404,12 @@ func (c *Conversation) read(call model.Call) model.Result {
 	if q.Offset < 0 || q.Length < 0 || q.Length > maxRead {
 		return failed("offset is at least 0, and length 1 to %d", maxRead)
 	}
-	if q.Length == 0 {
-		q.Length = maxRead
-	}
 	for _, t := range slices.Backward(c.everything()) {
 		for _, result := range t.results {
 			if result.ID != q.ID {
 				continue
 			}
-			text := []rune(result.Text)
-			from := min(q.Offset, len(text))
-			to := min(from+min(q.Length, c.def.Context.ToolResult-header), len(text))
-			return model.Result{ID: call.ID, Text: fmt.Sprintf("characters %d to %d of %d:\n%s", from, to, len(text), string(text[from:to]))}
+			return model.Result{ID: call.ID, Text: tool.Piece(result.Text, q.Offset, q.Length, c.def.Context.ToolResult)}
 		}
 	}
 	return failed("there is no result of a call %q", q.ID)

@@ -209,13 +209,23 @@ func TestSubAgentsArePinned(t *testing.T) {
 	}
 }
 
-// TestWhatABlueprintCannotHave holds that spaces install no packages, and that sub-agents are counted.
+// TestWhatABlueprintCannotHave holds that spaces install no packages, that sub-agents are counted, and that agents share only with
+// relatives.
 func TestWhatABlueprintCannotHave(t *testing.T) {
 	for name, c := range map[string]struct{ more, path, says string }{
 		"packages":   {"space: {packages: [numpy]}\n", "space.packages", "spaces install no packages"},
 		"sub-agents": {"comms: {spawn: [other]}\n", "limits.children", "how many sub-agents"},
 		"the tool":   {"tools: {allow: [spawn]}\n", "limits.children", "how many sub-agents"},
 		"a protocol": {"tools: {protocol: smoke}\n", "tools.protocol", "calls"},
+		"groups":     {"comms: {groups: [all]}\n", "comms.groups", "comms.scopes"},
+		"leases":     {"comms: {request_leases: true}\n", "comms.request_leases", "comms.scopes"},
+		"transcript": {"context: {transcript: true}\n", "context.transcript", "context.sources"},
+		"a project":  {"comms: {scopes: [parent, project]}\n", "comms.scopes[1]", "siblings or descendants"},
+		"workspace":  {"comms: {scopes: [workspace]}\n", "comms.scopes[0]", "siblings or descendants"},
+		"to write":   {"tools: {allow: [capsule_write]}\ncomms: {capsules: [manifest]}\n", "comms.capsules", "that it writes"},
+		"to read":    {"tools: {allow: [capsule_read]}\n", "context.sources", "is shown"},
+		"a list": {"tools: {allow: [artifact_read]}\ncontext: {sources: [plan_capsules]}\n", "context.sources",
+			"artifact_manifests"},
 	} {
 		_, problems := blueprints.Read([]byte(small + c.more))
 		if len(problems) != 1 || problems[0].Path != c.path || !strings.Contains(problems[0].Message, c.says) {
@@ -227,7 +237,15 @@ func TestWhatABlueprintCannotHave(t *testing.T) {
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "space.packages") {
 		t.Errorf("registered: %v", err)
 	}
-	may := small + "tools: {protocol: text}\nlimits: {children: 1}\ncomms: {spawn: [other]}\n"
+	for _, more := range []string{"comms: {capsules: [plan]}\n", "context: {sources: [plan_capsules]}\n"} {
+		other := strings.Replace(small, "kind: internal", "kind: external_cli, program: codex", 1) + more
+		if _, problems := blueprints.Read([]byte(other)); len(problems) != 1 || !strings.Contains(problems[0].Message, "adapter internal") {
+			t.Errorf("%s of an external agent: %+v", more, problems)
+		}
+	}
+	may := small + "tools: {protocol: text, allow: [capsule_write, capsule_read, artifact_read]}\nlimits: {children: 1}\n" +
+		"comms: {spawn: [other], scopes: [parent, children, siblings, descendants], capsules: [status, plan, decision, manifest, risk]}\n" +
+		"context: {sources: [artifact_manifests]}\n"
 	if _, problems := blueprints.Read([]byte(may)); len(problems) > 0 {
 		t.Errorf("what it may have: %+v", problems)
 	}

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -169,6 +170,59 @@ func (ar *Artifacts) Store(ctx context.Context, origin event.Origin, ws id.Works
 		return doc, err
 	}
 	return doc.Evolve(receipt.Events[0])
+}
+
+// Keep records an output of a run together with its content. A step has one output of a kind with the same title and content: a repeat
+// completes or returns that one, also after a crash. Before another one is recorded, more is asked with the number of outputs of the kind
+// that the run has; its error is returned. It may be nil.
+func (ar *Artifacts) Keep(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q ArtifactRequest, content []byte,
+	more func(have int) error) (step.Artifact, error) {
+	size := int64(len(content))
+	q.Size, q.Digest = &size, event.DigestOf(content)
+	have := 0
+	kept, err := ar.first(ctx, ws, Of{Step: q.Step}, func(a step.Artifact) bool {
+		return a.Kind == q.Kind && a.Title == q.Title && a.Digest == q.Digest && !a.Redacted
+	})
+	if err == nil && kept.ID == "" && more != nil {
+		var s step.Step
+		if s, err = ar.service.Look.Step(ctx, ws, q.Step); err != nil {
+			return step.Artifact{}, err
+		}
+		if _, err = ar.first(ctx, ws, Of{Run: s.Run}, func(a step.Artifact) bool {
+			if a.Kind == q.Kind {
+				have++
+			}
+			return false
+		}); err == nil {
+			err = more(have)
+		}
+	}
+	if err == nil && kept.ID == "" {
+		kept, err = ar.Add(ctx, origin, ws, token, q)
+	}
+	if err != nil || kept.Stored != nil {
+		return kept, err
+	}
+	return ar.Store(ctx, origin, ws, token, kept.ID, bytes.NewReader(content))
+}
+
+// first returns the newest artifact that fits, or none.
+func (ar *Artifacts) first(ctx context.Context, ws id.Workspace, of Of, fits func(step.Artifact) bool) (step.Artifact, error) {
+	const page = 1000
+	for after := ""; ; {
+		found, err := ar.service.Look.Artifacts(ctx, ws, of, after, page)
+		if err != nil {
+			return step.Artifact{}, err
+		}
+		for _, a := range found {
+			if after = string(a.ID); fits(a) {
+				return a, nil
+			}
+		}
+		if len(found) < page {
+			return step.Artifact{}, nil
+		}
+	}
 }
 
 var (

@@ -24,6 +24,10 @@ const (
 
 	MDReadTool  = "md_read"
 	MDWriteTool = "md_write"
+
+	CapsuleWriteTool = "capsule_write"
+	CapsuleReadTool  = "capsule_read"
+	ArtifactReadTool = "artifact_read"
 )
 
 // own describes a tool that the daemon executes itself, or turns into operations.
@@ -123,7 +127,38 @@ var owned = []own{
 			`same if absent"}}}`,
 		check: func(arguments json.RawMessage) error { _, err := ReadSpawn(arguments); return err },
 	},
+	{
+		name: CapsuleWriteTool, title: "Write a capsule", effect: policy.Record, named: true,
+		description: "Writes a short text for the agents above, below and beside you, who do not see your conversation: a status, a plan, a " +
+			"decision or a risk. A new status, plan or risk replaces the one before it; decisions add up. Write one when something has changed.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["capsule", "text"], "properties": {` +
+			`"capsule": {"type": "string", "enum": ["status", "plan", "decision", "risk"]}, ` +
+			`"text": {"type": "string", "minLength": 1, "maxLength": 100000, "description": "in Markdown"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadCapsuleWrite(arguments); return err },
+	},
+	{
+		name: CapsuleReadTool, title: "Read capsules", effect: policy.Read, named: true,
+		description: "Shows what other agents have written for you in capsules (status, plan, risk, decisions), and the list of their " +
+			"artifacts (manifest). You are shown as much as your definition and theirs permit.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["from"], "properties": {` + kin +
+			`"capsule": {"type": "string", "enum": ["status", "plan", "risk", "decision", "manifest"], "description": "all if absent"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadCapsuleRead(arguments); return err },
+	},
+	{
+		name: ArtifactReadTool, title: "Read an artifact", effect: policy.Read, named: true,
+		description: "Shows a piece of a text artifact of another agent, which the list of its artifacts names. The first character has the " +
+			"offset 0. Of several with one name the newest is read.",
+		schema: `{"type": "object", "additionalProperties": false, "required": ["from", "artifact"], "properties": {` + kin +
+			`"artifact": {"type": "string", "minLength": 1, "maxLength": 255, "description": "its name in the list"}, ` +
+			`"offset": {"type": "integer", "minimum": 0}, "length": {"type": "integer", "minimum": 1, "description": "characters"}}}`,
+		check: func(arguments json.RawMessage) error { _, err := ReadArtifactRead(arguments); return err },
+	},
 }
+
+// kin are the parameters that name relatives.
+const kin = `"from": {"type": "string", "enum": ["parent", "ancestors", "children", "siblings"]}, ` +
+	`"number": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "of one of them, as it is shown: the first ancestor is ` +
+	`your parent, the first child the oldest"}, `
 
 // head has the fields that Prepare adds to arguments.
 type head struct {

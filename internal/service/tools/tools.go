@@ -69,7 +69,7 @@ func Offered(o tool.Offer) ([]tool.Tool, event.Digest, error) {
 }
 
 // OfferOf returns what a blueprint says about the tools that its agent is offered. An agent that may start sub-agents is offered the tool
-// for it.
+// for it, and one that writes or is shown capsules the tools for that.
 func OfferOf(b blueprint.Blueprint) tool.Offer {
 	e := b.Effective()
 	o := tool.Offer{Classes: e.Tools.Classes, Names: e.Tools.Allow, Deny: e.Tools.Deny}
@@ -77,6 +77,13 @@ func OfferOf(b blueprint.Blueprint) tool.Offer {
 		o.Names = append(slices.Clone(o.Names), SpawnTool)
 	} else {
 		o.Deny = append(slices.Clone(o.Deny), SpawnTool)
+	}
+	for _, name := range Among() {
+		if among(name, e) {
+			o.Names = append(slices.Clone(o.Names), name)
+		} else {
+			o.Deny = append(slices.Clone(o.Deny), name)
+		}
 	}
 	return o
 }
@@ -132,7 +139,8 @@ func Own(name string) bool {
 }
 
 // summaries are the arguments that say most about a call, the best first.
-var summaries = []string{"path", "command", "url", "question", "content", "words", "task", "code", "html"}
+var summaries = []string{"path", "command", "url", "question", "content", "words", "task", "code", "html", "text", "artifact",
+	"from"}
 
 // Summary returns a line about what Prepare has returned for a call of a tool of the daemon.
 func Summary(prepared json.RawMessage) string {

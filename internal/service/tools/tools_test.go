@@ -77,6 +77,9 @@ func TestTheSchemasAreSchemas(t *testing.T) {
 		"md_read":          `{"path": "a.md", "heading": "A > B"}`,
 		"md_write":         `{"path": "a.md", "content": "# A"}`,
 		"spawn":            `{"task": "count", "blueprint": "counter", "space": "new"}`,
+		"capsule_write":    `{"capsule": "plan", "text": "first look"}`,
+		"capsule_read":     `{"from": "children", "number": 1000, "capsule": "manifest"}`,
+		"artifact_read":    `{"from": "siblings", "number": 1, "artifact": "a.txt", "offset": 0, "length": 1}`,
 		"html_to_markdown": `{"html": "<p>a</p>", "base_url": "https://a.example/x"}`,
 	}
 	for _, x := range tools.Builtin() {
@@ -151,6 +154,39 @@ func TestWhoIsOfferedToStartSubAgents(t *testing.T) {
 	}
 }
 
+// TestWhoIsOfferedTheToolsOfCapsules holds that they come with what a blueprint writes and is shown, and neither with a class nor a name.
+func TestWhoIsOfferedTheToolsOfCapsules(t *testing.T) {
+	all := tools.Among()
+	for name, c := range map[string]struct {
+		b    blueprint.Blueprint
+		want []string
+	}{
+		"nobody says":     {blueprint.Blueprint{}, nil},
+		"their classes":   {blueprint.Blueprint{Tools: blueprint.Tools{Classes: []string{"read", "record"}}}, nil},
+		"their names":     {blueprint.Blueprint{Tools: blueprint.Tools{Allow: all}}, nil},
+		"a risk":          {blueprint.Blueprint{Comms: blueprint.Comms{Capsule: []string{"risk"}}}, all[:1]},
+		"a manifest only": {blueprint.Blueprint{Comms: blueprint.Comms{Capsule: []string{"manifest"}}}, nil},
+		"a source":        {blueprint.Blueprint{Context: blueprint.Context{Sources: []string{"plan_capsules"}}}, all[1:2]},
+		"lists":           {blueprint.Blueprint{Context: blueprint.Context{Sources: []string{"artifact_manifests"}}}, all[1:]},
+		"denied": {blueprint.Blueprint{Comms: blueprint.Comms{Capsule: []string{"plan"}}, Tools: blueprint.Tools{Classes: []string{"pure"},
+			Deny: []string{"capsule_write"}}}, nil},
+	} {
+		offered, _, err := tools.Offered(tools.OfferOf(c.b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, name := range all {
+			if slices.ContainsFunc(offered, func(x tool.Tool) bool { return x.Name == name }) {
+				got = append(got, name)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: offered %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // TestALineAboutACall holds what people who watch a run are shown of a call of the daemon's own tools.
 func TestALineAboutACall(t *testing.T) {
 	for prepared, want := range map[string]string{
@@ -158,6 +194,9 @@ func TestALineAboutACall(t *testing.T) {
 		`{"type":"ask_person","question":"  Which?\nThis or that?"}`:          "Which?",
 		`{"type":"spawn","task":"` + strings.Repeat("é", 120) + `"}`:          strings.Repeat("é", 120),
 		`{"type":"spawn","task":"` + strings.Repeat("é", 121) + `"}`:          strings.Repeat("é", 120) + "…",
+		`{"type":"capsule_write","capsule":"plan","text":"Look.\nWrite."}`:    "Look.",
+		`{"type":"artifact_read","from":"children","artifact":"a.txt"}`:       "a.txt",
+		`{"type":"capsule_read","from":"children"}`:                           "children",
 		`{"type":"message","content":7}`:                                      "",
 		`{`:                                                                   "",
 		`{"type":"md_write","path":"a.md","content":"# A","heading":"A > B"}`: "a.md",
