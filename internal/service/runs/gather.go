@@ -120,8 +120,9 @@ func (g *gathering) open(ctx context.Context) (err error) {
 	if bundle.Limits.Withhold != nil {
 		g.held = *bundle.Limits.Withhold
 	}
-	g.known = leak.Values(g.space.Env)
-	return nil
+	env, err := x.variables(g.space) // without its values nobody can keep them out of the names
+	g.known = leak.Values(env)
+	return err
 }
 
 // find returns the paths of the files that match, in order.

@@ -1,6 +1,7 @@
 package runs_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -77,6 +78,28 @@ func TestARunKeepsFilesAsArtifacts(t *testing.T) {
 		t.Errorf("when the space is gone: got %q, want %q", got, want)
 	}
 	s.Verify()
+}
+
+// The name of a kept file shows no secret of the space's environment.
+func TestTheNamesOfKeptFilesShowNoSecret(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const secret = "s3cr3t-value-of-the-space"
+	in := s.SpaceOf(spaces.Request{Env: map[string]string{"SERVICE_KEY": secret}, BestEffort: true}).ID
+	doc := gathers(t, s, in, `[{"type":"shell","command":"mkdir out; echo a > out/$SERVICE_KEY.txt"}]`,
+		"out/**")
+	if doc.Status == run.AwaitingApproval { // a name with a variable may be any name
+		s.Decide(doc.ID, policy.Approve, "")
+		doc = s.Ended(doc.ID)
+	}
+	if g := doc.Artifacts; g == nil || g.Files != 1 {
+		t.Errorf("got %+v of %+v", g, doc)
+	}
+	for _, e := range s.Events(0) {
+		if bytes.Contains(e.Data, []byte(secret)) {
+			t.Errorf("%s has the value: %s", e.Type, e.Data)
+		}
+	}
 }
 
 // A background run, a run that fails and a run that is cancelled keep what there is when they end.

@@ -62,7 +62,7 @@ func (x *Service) withFindings(found []leak.Match, taken bool, drafts ...event.D
 }
 
 // variables returns the environment of a space as its commands get it, without masks.
-func (x *Service) variables(s space.Space) (map[string]string, error) {
+func (x *shared) variables(s space.Space) (map[string]string, error) {
 	if x.Variables == nil {
 		return s.Env, nil
 	}
