@@ -78,8 +78,8 @@ func (s *session) together(ctx context.Context, calls []model.Call, results []mo
 	return nil
 }
 
-// call brings one call to its end, from wherever it stands, and returns how long the tool has worked. An error is none of the call, but
-// ends the work on the run.
+// call finishes one call from its recorded state, and returns how long the tool has worked. A failure of the call itself is in its result;
+// an error ends the work on the run.
 func (s *session) call(ctx context.Context, call model.Call, index int, past errand.Progress) (model.Result, time.Duration, error) {
 	operation, wrong := s.operation(call)
 	if wrong != "" {

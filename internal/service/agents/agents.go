@@ -23,7 +23,7 @@ import (
 // Records reports the work of the loop and asks for permission. After Unavailable the loop may repeat a method for the same thing; then the
 // method does and records nothing twice.
 type Records interface {
-	// Past returns what was recorded of the run's turns, by their number.
+	// Past returns the records of the run's turns, by their number.
 	Past(ctx context.Context, w errand.Work) (map[int]errand.PastTurn, error)
 	// Heard returns the messages of people to the run, without the first `after` of them.
 	Heard(ctx context.Context, w errand.Work, after int) ([]string, error)
@@ -31,11 +31,11 @@ type Records interface {
 	Turn(ctx context.Context, w errand.Work, t errand.Turn) (id.Step, error)
 	// Invoke asks the gate about a call of a tool, and records the call if the gate permits it.
 	Invoke(ctx context.Context, w errand.Work, s id.Step, tool string, c errand.TurnCall) (errand.Verdict, error)
-	// Operate does what Prepare returned for a call: it executes an operation in the space, or the daemon does it itself. It returns when that
-	// has ended, at the latest when it has worked for as long as it may. Of a call that was executed before it returns what came of it.
+	// Operate executes the task that Prepare returned for a call: in the space if it is an operation, otherwise in the daemon. It returns
+	// when the task has ended, or at the call's time limit. For a call that was executed before, it returns the recorded outcome.
 	Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage, left errand.Left) (errand.Outcome,
 		error)
-	// Result returns what came of a call that was made, as a model reads it.
+	// Result returns the result of an executed call, as a model reads it.
 	Result(ctx context.Context, w errand.Work, o errand.Outcome) (tool.Result, error)
 	// Conclude records the outcome of a call. The permit is that of its verdict, "" if the verdict came under an earlier claim.
 	Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error
@@ -54,9 +54,9 @@ type Loop struct {
 	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error)
 	// Tools returns the tools that a blueprint's agent is offered, and the content hash of their set.
 	Tools func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
-	// Prepare checks the arguments of a call of a tool, and returns what Operate is given.
+	// Prepare checks the arguments of a call of a tool, and returns the task for Operate.
 	Prepare func(t tool.Tool, arguments json.RawMessage) (json.RawMessage, error)
-	// Earlier returns the record of a run that has ended; nil where no run goes on the conversation of another.
+	// Earlier returns the record of an ended run. It is nil if the daemon cannot continue conversations.
 	Earlier func(ctx context.Context, ws id.Workspace, r id.Run) (Earlier, error)
 	// Pins returns the present content hashes of everything that a blueprint refers to. It is nil if the daemon lets pins float.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
@@ -193,8 +193,8 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 	return s.goOn(ctx)
 }
 
-// atRecord sets the time that models and tools have worked to what was recorded of it before the next turn. So a run that is taken up comes
-// to the same decision as before, whatever its requests have needed since.
+// atRecord sets the time that models and tools have worked to the time that was recorded before the next turn. So a resumed run comes to
+// the same decision as before, even if a repeated request took another time.
 func (s *session) atRecord() {
 	if before, recorded := s.past[s.conversation.Turn()]; recorded && !s.conversation.waiting() {
 		s.conversation.worked = time.Duration(before.Worked) * time.Millisecond

@@ -24,7 +24,7 @@ import (
 	"agentbox/internal/testkit/wall"
 )
 
-// prepare is what a loop prepares calls with that offers only the tools of the program.
+// prepare prepares the calls of a loop that offers only the built-in tools.
 func prepare(t tool.Tool, arguments json.RawMessage) (json.RawMessage, error) {
 	return tools.Prepare(t.Name, arguments)
 }
@@ -279,7 +279,7 @@ func TestWhatAModelIsToldOfItsCalls(t *testing.T) {
 	}
 }
 
-// TestARefusalIsNotAskedAboutAgain: what was refused stays refused for the model when the run is taken up, also where policy has changed.
+// TestARefusalIsNotAskedAboutAgain holds that a refused call stays refused when the run is resumed, even if the policy has changed.
 func TestARefusalIsNotAskedAboutAgain(t *testing.T) {
 	w := world5()
 	if _, err := perform(t, w, blueprint.Blueprint{}); err != nil {
@@ -292,7 +292,7 @@ func TestARefusalIsNotAskedAboutAgain(t *testing.T) {
 	}
 }
 
-// TestWhatDiffersEndsTheRun: a run is not gone on with where what it was begun with is not what is here.
+// TestWhatDiffersEndsTheRun holds that a run ends if its blueprint, pins, tools or loop have other hashes than at its start.
 func TestWhatDiffersEndsTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		input json.RawMessage
@@ -333,14 +333,14 @@ func TestWhatDiffersEndsTheRun(t *testing.T) {
 	}
 }
 
-// forgetful is a record of which a part was redacted.
+// forgetful is a partly redacted record.
 type forgetful struct{ *world }
 
 func (forgetful) Past(context.Context, errand.Work) (map[int]errand.PastTurn, error) {
 	return nil, errand.ErrForgotten
 }
 
-// TestARedactedRecordEndsTheRun: what is not known is not done again.
+// TestARedactedRecordEndsTheRun holds that the loop does not repeat a call whose record was redacted.
 func TestARedactedRecordEndsTheRun(t *testing.T) {
 	w := world5()
 	l := &agents.Loop{Records: forgetful{w}, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,

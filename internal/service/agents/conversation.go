@@ -72,7 +72,7 @@ type Conversation struct {
 	over      int           // tokens of the last request that did not fit into the model's window; 0 for none
 }
 
-// turn is one answer of a model, and what followed.
+// turn is one answer of a model, with the results of its calls.
 type turn struct {
 	first   bool     // it begins an earlier run, whose task is heard[0]
 	heard   []string // messages of people before it
@@ -127,7 +127,7 @@ func (c *Conversation) Speak(protocol string) { c.plain = protocol == errand.ByT
 // calls returns the calls of the last answer.
 func (c *Conversation) calls() []model.Call { return c.turns[len(c.turns)-1].calls }
 
-// Hear adds what a person says while the agent works. The model learns it with the next request.
+// Hear adds a message that a person sends while the agent works. The next request contains it.
 func (c *Conversation) Hear(said string) { c.heard = append(c.heard, said) }
 
 // Next returns the next step of the conversation.
@@ -171,7 +171,7 @@ func (c *Conversation) Answered(a model.Answer) {
 	t := turn{heard: c.heard, answer: a, calls: a.Calls(), plain: c.plain}
 	c.heard = nil
 	text := a.Text()
-	if c.plain && (a.Stop == model.StopEnd || a.Stop == model.StopTools) { // of an answer that broke off nothing is made
+	if c.plain && (a.Stop == model.StopEnd || a.Stop == model.StopTools) { // the calls of an incomplete answer are not made
 		t.calls = append(t.calls, operationsIn(text)...)
 	}
 	calls := t.calls
@@ -266,7 +266,7 @@ func signature(calls []model.Call, results []model.Result) event.Digest {
 	return event.DigestOf([]byte(b.String()))
 }
 
-// output is what the run ends with, as JSON. A report that is too long for it loses its middle.
+// output returns the output of the run as JSON. It cuts the middle out of a report that is too long.
 func (c *Conversation) output(report string) json.RawMessage {
 	for limit := utf8.RuneCountInString(report); ; limit /= 2 {
 		shown, _ := tool.Excerpt(report, limit, "The last answer of the run holds all of it.")
@@ -299,7 +299,7 @@ func (c *Conversation) request() (model.Request, bool) {
 	for tokens(r) > c.budget && c.leaveOut() {
 		r = c.build()
 	}
-	// A request that cannot be as short as it should be may fit all the same, if it is shorter than the one that did not.
+	// A request above the estimated limit may still fit if it is shorter than the one that did not.
 	return r, tokens(r) <= c.budget || tokens(r) < c.over
 }
 

@@ -30,7 +30,7 @@ func (a *listener) Ask(ctx context.Context, q model.Ask) (model.Reply, error) {
 	return a.world.Ask(ctx, q)
 }
 
-// goOn performs a run that goes on the conversation of others, by their ids.
+// goOn performs a run that continues the conversation of the runs with the given ids.
 func goOn(t *testing.T, a *listener, def blueprint.Blueprint, before map[id.Run]agents.Earlier, after id.Run) (errand.Result, error) {
 	t.Helper()
 	l := &agents.Loop{Records: a, Models: a, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,
@@ -77,7 +77,7 @@ func shown(t *testing.T, r model.Request) []string {
 	return all
 }
 
-// TestAConversationGoesOn holds that a later run sends exactly what the earlier one sent and was answered, and then its own task.
+// TestAConversationGoesOn holds that a later run sends exactly the messages and answers of the earlier run, and then its own task.
 func TestAConversationGoesOn(t *testing.T) {
 	first := &listener{world: world5()}
 	if got, err := goOn(t, first, blueprint.Blueprint{}, nil, ""); err != nil || got.Failure != "" {
@@ -88,7 +88,7 @@ func TestAConversationGoesOn(t *testing.T) {
 		e.Answers[n] = first.answers[model.Ask{Run: "run_new", Step: n + 1}.Name()]
 	}
 	next := &listener{world: newWorld(says("Four."))}
-	next.done = first.done // what the calls of the first run brought
+	next.done = first.done // the results of the first run's calls
 	got, err := goOn(t, next, blueprint.Blueprint{}, map[id.Run]agents.Earlier{"run_1": e}, "run_1")
 	if err != nil || got.Summary != "Four." {
 		t.Fatalf("got %+v, %v", got, err)
@@ -105,8 +105,8 @@ func TestAConversationGoesOn(t *testing.T) {
 	}
 }
 
-// TestAStoppedRunIsGoneOn stops an earlier run at every point. Each call of it has one result, and the later run asks the same when it is
-// interrupted itself.
+// TestAStoppedRunIsGoneOn stops an earlier run at every point. Each of its calls has one result. The later run sends the same requests when
+// it is interrupted and resumed.
 func TestAStoppedRunIsGoneOn(t *testing.T) {
 	whole := world5()
 	if _, err := perform(t, whole, blueprint.Blueprint{}); err != nil {
@@ -138,7 +138,7 @@ func TestAStoppedRunIsGoneOn(t *testing.T) {
 	}
 }
 
-// TestALongConversation leaves the oldest tasks out where they do not fit, says so, and bounds how many there are.
+// TestALongConversation holds that requests leave out the oldest tasks that do not fit, and say so; and it tests the bound of earlier runs.
 func TestALongConversation(t *testing.T) {
 	before := map[id.Run]agents.Earlier{}
 	after := id.Run("")

@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// inherit narrows what a sub-agent has to what those above it have: their tools, their time and their budgets.
+// inherit narrows the tools, the time and the budgets of a sub-agent to those of the agents above it.
 func (s *session) inherit() error {
 	of := s.mission.Lineage
 	if of == nil {

@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/service/tools"
 )
 
-// asked keeps what a world is asked.
+// asked keeps the requests that a world gets.
 type asked struct {
 	*world
 	asks []model.Ask
@@ -27,7 +27,7 @@ func (a *asked) Ask(ctx context.Context, q model.Ask) (model.Reply, error) {
 	return a.world.Ask(ctx, q)
 }
 
-// TestWhatASubAgentInherits holds that a sub-agent has no tool, no time and no budget that those above it have not.
+// TestWhatASubAgentInherits holds that a sub-agent has no tool, time or budget beyond those of the agents above it.
 func TestWhatASubAgentInherits(t *testing.T) {
 	for name, c := range map[string]struct {
 		lineage errand.Lineage

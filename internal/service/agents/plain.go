@@ -65,8 +65,8 @@ func blocks(text string) []block {
 	return found
 }
 
-// operationsIn returns the operations that an answer in plain text contains, as calls of tools. What is no operation is a call whose name
-// is run.OpMalformed and whose arguments say why: the model is told, and the others are made.
+// operationsIn returns the operations that an answer in plain text contains, as calls of tools. A malformed operation becomes a call of
+// run.OpMalformed whose arguments contain the reason. The loop tells the model, and makes the other calls.
 func operationsIn(text string) []model.Call {
 	var calls []model.Call
 	for _, b := range blocks(text) {

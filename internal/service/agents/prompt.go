@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// Version is the version of the loop's rules: of everything in this package that decides what a model is sent.
+// Version is the version of the loop's rules: of everything in this package that decides the requests to a model.
 const Version = 2
 
 // preamble comes before the instructions of every agent.
@@ -37,7 +37,7 @@ func Hash() event.Digest {
 	}, "\x00")))
 }
 
-// system returns what the model is told before the task.
+// system returns the system message.
 func (c *Conversation) system() string {
 	text := preamble
 	if c.plain {

@@ -56,7 +56,7 @@ type Starter struct {
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 	// Tools returns the tools that the agent is offered, and the content hash of their set.
 	Tools func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
-	// Before returns a run of an agent, and what it runs with.
+	// Before returns a run of an agent, and its mission.
 	Before func(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, errand.Mission, error)
 	// Space makes the space of an agent, and returns it with its room. A repeat with the task's key returns the same space.
 	Space func(ctx context.Context, origin event.Origin, t Task, b blueprint.Blueprint) (id.Space, id.Room, error)
@@ -167,7 +167,7 @@ func (s *Starter) protocol(ctx context.Context, ws id.Workspace, b blueprint.Blu
 	return errand.ByText, nil
 }
 
-// goOn returns a task with the place of the run whose conversation it goes on, as far as it names none of its own.
+// goOn returns a task that continues a conversation. It copies the space, room and thread of the earlier run where the task names none.
 func (s *Starter) goOn(ctx context.Context, t Task) (Task, error) {
 	if t.After == "" {
 		return t, nil

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/service/agents"
 )
 
-// starting is a Starter with what it has been asked for.
+// starting is a Starter with the requests that it got.
 type starting struct {
 	agents.Starter
 	spaces int
@@ -70,7 +70,7 @@ func newStarter(kind string, drift ...blueprint.Drift) *starting {
 	return s
 }
 
-// TestTheTaskOfAnAgent holds what a run of an agent is begun with, and which tasks are refused before a space is made.
+// TestTheTaskOfAnAgent holds the input of an agent's run, and which tasks are refused before a space is made.
 func TestTheTaskOfAnAgent(t *testing.T) {
 	unpinned := blueprint.Drift{Reference: blueprint.Reference{Kind: blueprint.ToModel, Name: "main"}}
 	long := strings.Repeat("x", agents.MaxTask)

@@ -45,7 +45,8 @@ func TestTheTimeOfARun(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfARunThatIsKilled kills the daemon at every point of a run that ends at its limit: the next one comes to the same decision.
+// TestTheTimeOfARunThatIsKilled kills the daemon at every point of a run that ends at its limit. The next daemon comes to the same
+// decision.
 func TestTheTimeOfARunThatIsKilled(t *testing.T) {
 	for _, seconds := range []int{3, 6, 8, 10} {
 		def := blueprint.Blueprint{Limits: blueprint.Limits{Seconds: seconds}}
@@ -89,7 +90,7 @@ func (l *late) Ask(_ context.Context, a model.Ask) (model.Reply, error) {
 	return model.Reply{Took: a.Time}, model.ErrTime
 }
 
-// TestAnAnswerThatIsLateEndsTheRun: what is left of the run's time bounds each request to a model.
+// TestAnAnswerThatIsLateEndsTheRun holds that the rest of the run's time bounds each request to a model.
 func TestAnAnswerThatIsLateEndsTheRun(t *testing.T) {
 	w, m := world5(), &late{}
 	l := &agents.Loop{Records: w, Models: m, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Prepare: prepare,

@@ -435,7 +435,7 @@ func (c *asking) within(ctx context.Context) (_ context.Context, rest func()) {
 	return deadline.Within(ctx, c.s.Clock, c.ask.Time-c.took(), model.ErrTime)
 }
 
-// outcome is the outcome of a request, with what it used where it failed.
+// outcome is the outcome of a request. That of a failed request includes its usage.
 func (f *flown) outcome(c *asking, e model.Held, failure *model.Failure, d decision) model.Outcome {
 	out := model.Outcome{Failure: failure, Next: d.next, Why: d.why, WaitMS: d.wait.Milliseconds(),
 		Millis: c.s.Clock.Now().Sub(f.began).Milliseconds()}

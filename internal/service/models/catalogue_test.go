@@ -137,7 +137,7 @@ func TestKeysAreNamedAndNowhereElse(t *testing.T) {
 	}
 }
 
-// TestRoutes chooses by the name, the room, the class, and what entries say of themselves.
+// TestRoutes chooses by the name, the room, the class, and the capabilities of entries.
 func TestRoutes(t *testing.T) {
 	f := start(t)
 	f.put(model.Entry{Name: "three", Model: "three-1", Classes: []model.TaskClass{"sorting"}})

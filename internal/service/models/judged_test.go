@@ -38,7 +38,7 @@ func TestWhoMayNotAsk(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsAnsweredLater asks a person where the policy of the run's space wants that; the same request goes on with the answer.
+// TestAQuestionIsAnsweredLater asks a person if the policy of the run's space says so. The same request continues after the answer.
 func TestAQuestionIsAnsweredLater(t *testing.T) {
 	f := start(t)
 	b, err := f.gate.Bundles.ReadPolicy([]byte("ask: {actions: [model.call]}"), false)

@@ -307,7 +307,7 @@ func TestTheSameRequestAtOnce(t *testing.T) {
 	}
 }
 
-// TestACrashBetweenAskingAndTheAnswer loses the answer. What the request could have cost stays charged, and it is sent again.
+// TestACrashBetweenAskingAndTheAnswer loses the answer. The whole reserve of the request stays charged, and the request is sent again.
 func TestACrashBetweenAskingAndTheAnswer(t *testing.T) {
 	f := start(t)
 	f.log.lose = model.EventAnswered
@@ -406,7 +406,7 @@ func TestALongRetryAfterOfTheOnlyModel(t *testing.T) {
 	}
 }
 
-// TestPiecesOfAFailedTry tells whoever watches that another try begins.
+// TestPiecesOfAFailedTry holds that the live output says when another try begins.
 func TestPiecesOfAFailedTry(t *testing.T) {
 	f := start(t)
 	f.vendor.script["one"] = []step{func(emit func(model.Delta) error) (model.Answer, error) {
@@ -467,7 +467,7 @@ func TestTheCircuitBreaker(t *testing.T) {
 	}
 }
 
-// TestBudgetsHoldBeforeTheRequest stops at the edge of each budget, and counts what is reserved.
+// TestBudgetsHoldBeforeTheRequest stops at the edge of each budget, and counts reserves.
 func TestBudgetsHoldBeforeTheRequest(t *testing.T) {
 	f := start(t)
 	reserve := f.prices.Reserve(model.Entry{Name: "one", Provider: model.OpenAI, MaxOutput: 100}, request("Hello"))
@@ -503,7 +503,8 @@ func TestBudgetsHoldBeforeTheRequest(t *testing.T) {
 	}
 }
 
-// TestAnUnknownPriceIsNotZero refuses a model without a price where a budget of money holds, and says so where none does.
+// TestAnUnknownPriceIsNotZero refuses a model without a price under a budget of money. Without such a budget the record says that the price
+// is unknown.
 func TestAnUnknownPriceIsNotZero(t *testing.T) {
 	f := start(t)
 	delete(f.prices.Models, "one")

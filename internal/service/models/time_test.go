@@ -68,7 +68,7 @@ func TestHowLongAnAnswerTook(t *testing.T) {
 	}
 }
 
-// TestWhatASubAgentUsesCountsAbove holds that a budget of a run bounds the runs that work for it, and that what they use is its own.
+// TestWhatASubAgentUsesCountsAbove holds that the budget of a run also bounds its sub-agents, and that their use counts as the run's.
 func TestWhatASubAgentUsesCountsAbove(t *testing.T) {
 	f := start(t)
 	const above = id.Run("run_00000000000000000000000002")

@@ -9,13 +9,13 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Credential is by what the caller of a request was known: a key, a session, or neither. An address that they made with it ends with it.
+// Credential is the key or the session of a request for an address, or neither. The address ends with it.
 type Credential struct {
 	Key     id.Key
 	Session id.Session
 }
 
-// valid reports whether the credential is in force by which the address of an open port was made.
+// valid reports whether the credential that made the address of an open port is still in force.
 func (s *Service) valid(ctx context.Context, x *Exposure) (bool, error) {
 	by := x.request.by
 	if by.Key != "" {
@@ -33,7 +33,7 @@ func (s *Service) valid(ctx context.Context, x *Exposure) (bool, error) {
 	return true, nil
 }
 
-// unless is an error other than that there is no such document.
+// unless returns an error, but nil for a document that was not found.
 func unless(err error) error {
 	if errors.Is(err, projection.ErrNotFound) {
 		return nil
@@ -41,7 +41,7 @@ func unless(err error) error {
 	return err
 }
 
-// making names the request with an idempotency key that makes an address.
+// making identifies a request that makes an address under an idempotency key.
 type making struct {
 	workspace id.Workspace
 	space     id.Space
@@ -49,7 +49,7 @@ type making struct {
 	key       string
 }
 
-// alone waits until no other request with the same key makes an address, and returns what ends this one.
+// alone waits until no other request with the same key makes an address. The returned function ends this request.
 func (s *Service) alone(ctx context.Context, m making) (end func(), err error) {
 	for {
 		s.mu.Lock()

@@ -24,7 +24,7 @@ type Exposure struct {
 
 	service *Service
 	door    space.Door
-	origin  event.Origin // who opened it
+	origin  event.Origin // of the request that opened it
 	opened  id.Event
 	cause   id.Correlation // of that event
 	bundle  event.Digest   // under which it was opened

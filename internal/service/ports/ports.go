@@ -188,7 +188,7 @@ type Address struct {
 	By        Credential    // the address ends with it
 }
 
-// Preview opens a port for everybody who has the address, and returns the secret part of the address. It returns invalid_ttl for a time
+// Preview opens a port under a secret address, and returns the secret part. It returns invalid_ttl for a time
 // outside of MinTTL to MaxTTL, and journal.ErrKeyConflict for the key of another request.
 func (s *Service) Preview(ctx context.Context, origin event.Origin, a Address) (*Exposure, string, error) {
 	if a.TTL == 0 {
@@ -345,7 +345,7 @@ func (s *Service) check(ctx context.Context, x *Exposure) error {
 		s.close(ctx, x, s.system(x), space.PortNotPermitted)
 		return space.ErrPortClosed
 	}
-	// Who opened it may still: a quarantine, a revoked token, a lower role and the kill switch end what they opened.
+	// The principal must still have the right: a quarantine, a revoked token, a lower role and the kill switch close the port.
 	ruling, err := s.Gate.Judge(ctx, actionOn(x.origin, doc, x.request))
 	if err != nil {
 		return err

@@ -339,7 +339,7 @@ func TestAnAddressEndsWithItsKey(t *testing.T) {
 	wantCode(t, err, space.ErrPortClosed.Code)
 }
 
-// What ends an authority or a space ends what was opened with it.
+// The end of an authority or of a space closes the ports that were opened with it.
 func TestAPortEndsWithWhatItBelongsTo(t *testing.T) {
 	ways := []struct {
 		name, code, reason string

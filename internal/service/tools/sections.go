@@ -22,7 +22,7 @@ type Section struct {
 const between = " > "
 
 // Sections returns the sections of a Markdown document, in order. A line of # to ###### with a text is a heading. So is a line of text
-// above a line of === or ---. Lines in fenced code are none.
+// above a line of === or ---. A line in fenced code is no heading.
 func Sections(text string) []Section {
 	var found []Section
 	fence, before := "", "" // the fence that is open; the line before, where it can be a heading
@@ -78,7 +78,7 @@ func Sections(text string) []Section {
 	return found
 }
 
-// heading returns the level and the text of a heading; 0 for a line that is none.
+// heading returns the level and the text of a heading; 0 for another line.
 func heading(line string) (int, string) {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	line = line[indent:]
@@ -194,9 +194,9 @@ func Show(text string, s Section) string {
 	return fmt.Sprintf("sha256: %s\nsection: %s\nlines: %d to %d\n\n%s", event.DigestOf([]byte(body)), s.Path, s.Line, s.Line+s.Lines-1, body)
 }
 
-// Rewrite returns the change that writes a section: the text that is replaced, and by what. What is replaced stands first in the document
-// where it is changed, so that an edit of the first place changes no other one. A heading and a hash replace the section that was read;
-// without both the content is a new section at the end of the document.
+// Rewrite returns the change that writes a section: an old text and its replacement. The change is at the first occurrence of the old text
+// in the document, so an edit of the first occurrence changes nothing else. A heading and a hash replace the section that was read. Without
+// both the content is a new section at the end of the document.
 func Rewrite(text string, w MDWrite) (old, changed string, err error) {
 	content := w.Content
 	if content != "" && !strings.HasSuffix(content, "\n") {

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/service/tools"
 )
 
-// TestSectionsOfADocument holds what a heading is, and where its section ends.
+// TestSectionsOfADocument holds which lines are headings, and where their sections end.
 func TestSectionsOfADocument(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"none":              {"text\n", ""},
@@ -39,7 +39,7 @@ func TestSectionsOfADocument(t *testing.T) {
 	}
 }
 
-// TestRewritingASection holds that nothing but the section changes, and that what is replaced is what was read.
+// TestRewritingASection holds that only the section changes, and only if it is the one that was read.
 func TestRewritingASection(t *testing.T) {
 	const doc = "# A\n\none\n\n## Same\n\nx\n\n# B\n\n## Same\n\nx\n\n## C\n\nend\n"
 	same, c, second := "## Same\n\nx\n\n", "## C\n\nend\n", strings.LastIndex(doc, "x")

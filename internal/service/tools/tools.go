@@ -88,8 +88,8 @@ func OfferOf(b blueprint.Blueprint) tool.Offer {
 	return o
 }
 
-// Prepare checks the arguments of a call, and returns what does it: an operation of the protocol, or an object of that form whose type is
-// the name of a tool of the daemon. An error is Invalid and says what is wrong.
+// Prepare checks the arguments of a call, and returns its task: an operation of the protocol, or an object of that form whose type is the
+// name of a tool of the daemon. An error is Invalid and names the fault.
 func Prepare(name string, arguments json.RawMessage) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(arguments, &fields); err != nil {
@@ -142,7 +142,7 @@ func Own(name string) bool {
 var summaries = []string{"path", "command", "url", "question", "content", "words", "task", "code", "html", "text", "artifact",
 	"from"}
 
-// Summary returns a line about what Prepare has returned for a call of a tool of the daemon.
+// Summary returns a line about the task of a call of a tool of the daemon.
 func Summary(prepared json.RawMessage) string {
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(prepared, &fields) != nil {

@@ -187,7 +187,7 @@ func TestWhoIsOfferedTheToolsOfCapsules(t *testing.T) {
 	}
 }
 
-// TestALineAboutACall holds what people who watch a run are shown of a call of the daemon's own tools.
+// TestALineAboutACall holds the line about a call of the daemon's own tools, as people see it who watch the run.
 func TestALineAboutACall(t *testing.T) {
 	for prepared, want := range map[string]string{
 		`{"type":"http_fetch","id":"call","url":"https://a.example/"}`:        "https://a.example/",

@@ -31,7 +31,7 @@ type Use struct {
 	Allowed func()
 }
 
-// Look asks a server for its tools, from a space, and records what is new. No agent is offered any of that before a person trusts it.
+// Look asks a server for its tools, from a space, and records the news. Agents get no tool before a person trusts it.
 func (s *Service) Look(ctx context.Context, in Place, name string) (mcp.Held, error) {
 	held, err := s.Get(ctx, in.Workspace, name)
 	if err != nil {
@@ -48,13 +48,13 @@ func (s *Service) Look(ctx context.Context, in Place, name string) (mcp.Held, er
 	return s.listed(ctx, in, held.Server, session)
 }
 
-// listed asks a server for its tools, and records what is new: other tools, and which trusted ones are not what they were.
+// listed asks a server for its tools, and records the news: other tools, and trusted tools that have changed.
 func (s *Service) listed(ctx context.Context, in Place, server mcp.Server, session mcp.Session) (mcp.Held, error) {
 	tools, err := session.Tools(ctx)
 	if err != nil {
 		return mcp.Held{}, err
 	}
-	in.Run, in.Room = "", "" // what a server offers outlives the record of the run that has seen it
+	in.Run, in.Room = "", "" // the list of tools outlives the record of the run
 	err = journal.Again(func() error {
 		held, version, err := load[mcp.Held](ctx, s.Docs, in.Workspace, mcp.Projection, server.Name)
 		if err == nil && (!held.Living() || held.Server != server) {
@@ -151,7 +151,7 @@ func usable(held mcp.Held, name string) (mcp.Seen, error) {
 		mcp.ErrQuarantined.Msg).With(mcp.ErrQuarantined.Suggestion)
 }
 
-// action is what the gate judges: the tool as it was trusted, its arguments in full, and how long it may take.
+// action returns the action of a call for the gate: the trusted tool, all arguments, and the time limit.
 func (s *Service) action(u Use, server mcp.Server, trusted mcp.Seen) (policy.Action, error) {
 	arguments, err := policy.Canonicalize(u.Task.Arguments)
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *Service) ended(ctx context.Context, u Use, answer mcp.Answer, failed er
 	return err
 }
 
-// maxText is the most bytes of an answer that a model is told.
+// maxText is the largest number of bytes of an answer for a model.
 const maxText = 1 << 20
 
 // tell returns an answer as a model reads it. A value that does not fit the schema which the server promised is not shown.
@@ -307,7 +307,7 @@ func (s *Service) begin(ctx context.Context, in Place, server mcp.Server, waits 
 	}
 }
 
-// targetOf returns a server with what its name already says.
+// targetOf returns a server as a target.
 func targetOf(server mcp.Server) mcp.Target {
 	to := mcp.Target{Server: server, Private: server.URL != "" && web.Inward(server.URL)}
 	if at, err := web.Clean(server.Issuer); server.Issuer != "" && err == nil {
@@ -316,12 +316,12 @@ func targetOf(server mcp.Server) mcp.Target {
 	return to
 }
 
-// issuing is what the gate judges before an issuer is asked for tokens: a server of the same name at its address.
+// issuing returns the target that the gate judges before the issuer gets a request for tokens: a server of the same name at its address.
 func issuing(to mcp.Target) mcp.Target {
 	return mcp.Target{Server: mcp.Server{Name: to.Server.Name, URL: to.Issuer.URL}, Private: to.Issuer.Private}
 }
 
-// connecting is what the gate judges before a server is reached.
+// connecting returns the action that the gate judges before a session begins.
 func connecting(in Place, to mcp.Target) policy.Action {
 	return policy.Action{
 		Type: to.Action(), Workspace: in.Workspace, Room: in.Room, Principal: in.Origin.Principal, Token: in.Origin.Token, Space: in.Space,

@@ -52,7 +52,7 @@ func clean(server mcp.Server) (mcp.Server, error) {
 	return server, server.Check()
 }
 
-// Put adds a server, or changes it. What was trusted of another address or command is forgotten.
+// Put adds a server, or changes it. Another address or command ends the trust in its tools.
 func (s *Service) Put(ctx context.Context, origin event.Origin, ws id.Workspace, server mcp.Server) (mcp.Held, error) {
 	next, wrong := clean(server)
 	err := journal.Again(func() error {
@@ -128,7 +128,7 @@ func (s *Service) Trust(ctx context.Context, origin event.Origin, ws id.Workspac
 	return s.Get(ctx, ws, name)
 }
 
-// Hash returns what a blueprint pins of a server.
+// Hash returns the content hash of a server, which blueprints pin.
 func (s *Service) Hash(ctx context.Context, ws id.Workspace, name string) (event.Digest, error) {
 	held, err := s.Get(ctx, ws, name)
 	return held.Hash(), err
@@ -164,7 +164,7 @@ func (s *Service) Offered(ctx context.Context, ws id.Workspace, b blueprint.Blue
 	return out, nil
 }
 
-// Prepare checks the arguments of a call by the schema of its tool, and returns what Call is given.
+// Prepare checks the arguments of a call by the schema of its tool, and returns the task for Call.
 func Prepare(t tool.Tool, arguments json.RawMessage) (json.RawMessage, error) {
 	if wrong := tool.Fits(t.Input, arguments); wrong != "" {
 		return nil, fault.New(fault.Invalid, "invalid_arguments", "%s", wrong)
@@ -178,24 +178,14 @@ type Task struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// may refuses a caller who may not do this, if nothing is recorded.
+// may returns the refusal of a caller without the right, where the request would record nothing.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
-	_, err := policy.Client{Gate: s.Gate}.Allow(ctx, origin, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal,
-		Token: origin.Token, Subject: name})
-	return err
+	return policy.Change{Workspace: ws, Action: action, Key: name}.May(ctx, s.Gate, origin)
 }
 
 // record records an event about a server.
 func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, action, typ, name string, data any,
 	expect []event.DocumentVersion) error {
-	content, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
-	a := policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name,
-		Content: event.DigestOf(content)}
-	draft := event.New(typ, origin, ws, "", data).About(mcp.Entity, name)
-	draft.OccurredAt = s.Clock.Now().UTC()
-	_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}))
-	return err
+	return policy.Change{Workspace: ws, Action: action, Entity: mcp.Entity, Key: name, Event: typ, Data: data, At: s.Clock.Now().UTC(),
+		Expect: expect}.Record(ctx, s.Gate, origin)
 }

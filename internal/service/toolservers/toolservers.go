@@ -32,12 +32,12 @@ type Parts struct {
 	Start func(ctx context.Context, in Place, command string) (io.ReadWriteCloser, error)
 }
 
-// Place is where a server is reached from, and in whose name.
+// Place is the place of a request to a server: for whom, and in which space.
 type Place struct {
 	Origin    event.Origin
 	Workspace id.Workspace
 	Room      id.Room
-	Space     id.Space // whose policy says which hosts are reached, and in which commands run
+	Space     id.Space // its policy decides about hosts; commands run in it
 	Run       id.Run   // of the agent; "" for none
 }
 

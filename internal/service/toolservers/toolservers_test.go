@@ -319,7 +319,7 @@ func TestACallIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestWhoMayKeepServers refuses agents, whatever they try, and people who may not.
+// TestWhoMayKeepServers refuses every change by agents, and by people without the right.
 func TestWhoMayKeepServers(t *testing.T) {
 	f, ctx := start(t), t.Context()
 	f.trusted()

@@ -34,7 +34,7 @@ func New(p Parts) *Service { return &Service{p} }
 
 // Query describes a page to fetch.
 type Query struct {
-	Origin    event.Origin // in whose name
+	Origin    event.Origin // of the request
 	Workspace id.Workspace
 	Room      id.Room
 	Space     id.Space // its policy decides about the hosts
@@ -44,7 +44,7 @@ type Query struct {
 	URL       string
 	Method    string // GET or HEAD
 
-	// Most is how long its requests may take in all; the time in which a person is asked does not count. 0 bounds nothing.
+	// Most is the time limit for all requests together, without the time in which a person is asked. 0 means no limit.
 	Most time.Duration
 }
 
@@ -53,7 +53,7 @@ type Page struct {
 	web.Answer
 	URL string // where it was found, after all redirects
 
-	// Worked is how long its requests took. It is set beside an error, too.
+	// Worked is the time that the requests took. It is also set if Get returns an error.
 	Worked time.Duration
 }
 
@@ -84,8 +84,8 @@ func (s *Service) Get(ctx context.Context, q Query) (Page, error) {
 	}
 }
 
-// one sends one request, and adds the time that it took. A host that turns out to have an address that is not public is asked about again,
-// as such.
+// one sends one request, and adds its time to worked. If the host turns out to have an address that is not public, one asks the gate about
+// a private host.
 func (s *Service) one(ctx context.Context, q Query, at string, worked *time.Duration) (web.Answer, error) {
 	r := web.Request{URL: at, Method: q.Method, Private: web.Inward(at)}
 	for {
@@ -101,7 +101,7 @@ func (s *Service) one(ctx context.Context, q Query, at string, worked *time.Dura
 	}
 }
 
-// fetch redeems a permit within what is left of the time.
+// fetch redeems a permit within the rest of the time.
 func (s *Service) fetch(ctx context.Context, p policy.Permit, r web.Request, most time.Duration,
 	worked *time.Duration) (web.Answer, error) {
 	if most <= 0 {
@@ -118,7 +118,7 @@ func (s *Service) fetch(ctx context.Context, p policy.Permit, r web.Request, mos
 	return answer, err
 }
 
-// permit asks the gate about a request, for as long as a person has not answered.
+// permit asks the gate about a request again and again until a person has answered.
 func (s *Service) permit(ctx context.Context, q Query, r web.Request) (policy.Permit, error) {
 	action := policy.Action{
 		Type: r.Action(), Workspace: q.Workspace, Room: q.Room, Principal: q.Origin.Principal, Token: q.Origin.Token, Space: q.Space, Run: q.Run,
