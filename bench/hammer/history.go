@@ -89,9 +89,9 @@ func (b *breaches) add(what, where string, args ...any) {
 	}
 }
 
-// check holds a history against what the API promises: nothing that was acknowledged is lost or doubled, streams have neither gaps nor
-// broken chains, followers get each event once and in order, what is shown is what the events fold to, and a run has one owner and one
-// end. It returns what is wrong, at most a few of each kind.
+// check holds a history against the promises of the API: nothing acknowledged is lost or doubled, streams have neither gaps nor broken
+// chains, followers get each event once and in order, documents are the fold of the events, and a run has one owner and one end. It returns
+// the breaches, at most a few of each kind.
 func (h *history) check() []breach {
 	var b breaches
 	h.streams(&b)
@@ -127,8 +127,8 @@ func (h *history) streams(b *breaches) {
 	}
 }
 
-// messages: what was acknowledged is once in the pages of its thread and once in the stream of its room, word for word; the pages are the
-// fold of the stream; and nobody finds what nobody sent.
+// messages checks three promises. Each acknowledged message is once in the pages of its thread and once in the stream of its room, word for
+// word. The pages are the fold of the stream. No message appears that nobody sent.
 func (h *history) messages(b *breaches) {
 	folded := map[string][]message{}
 	for room, events := range h.Streams {

@@ -81,7 +81,7 @@ func (t *trial) allRefused(ctx context.Context, d *daemon, space, file string, o
 	return nil
 }
 
-// works wants that an effect is possible, so that what is refused later is not refused for another reason.
+// works checks that effects are possible, so that a later refusal has no other reason.
 func works(ctx context.Context, d *daemon, space, file string) error {
 	for what, attempt := range attempts(ctx, d, space, file) {
 		if what == "a space" {
@@ -245,7 +245,7 @@ func (x closing) logless(ctx context.Context, r *result) error {
 			return err
 		}
 	}
-	for { // it looks at its files about each second; what was acknowledged until then is in the log that was moved
+	for { // it checks its files about each second; the moved log has all events that were acknowledged before
 		if err := d.ready(ctx); err != nil {
 			break
 		}

@@ -78,7 +78,7 @@ func (c *Client) ClaimRun(ctx context.Context, room id.Room, work string, wait t
 	return got, err
 }
 
-// Tell sends a report about a run that the caller has claimed. What is lease/heartbeat, lease/release, start, complete, fail or steps.
+// Tell sends a report about a run that the caller has claimed: lease/heartbeat, lease/release, start, complete, fail or steps.
 func (c *Client) Tell(ctx context.Context, r id.Run, what, token string, body, out any, key string) error {
 	return c.call(ctx, http.MethodPost, join("/v1/runs/", escape(string(r)), "/", what), nil, body, out, claimed(token, key))
 }

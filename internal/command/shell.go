@@ -1,7 +1,7 @@
 // Package command reads a command line without running it and says which commands it would run and which files it would open.
 //
-// It answers for intent, not for isolation: what a program does once it runs is the business of the space. Whatever cannot be known
-// before it runs is said to be unknown, never guessed.
+// It answers for intent, not for isolation: the space bounds what a program does when it runs. The package never guesses. It says
+// that something is unknown if it cannot be known before the command runs.
 package command
 
 import (
@@ -160,7 +160,7 @@ func checkText(text string) error {
 	return nil
 }
 
-// reader collects a Reading. What it knows of the command line beside that stands in its parts, by subject.
+// reader collects a Reading. Its parts hold the rest of its knowledge of the command line, by subject.
 type reader struct {
 	cwd       string
 	out       Reading

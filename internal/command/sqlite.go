@@ -131,7 +131,7 @@ func (r *reader) sqliteText(c *Command, a arg) error {
 	return nil
 }
 
-// sqliteNames are the commands of the shell that name files: whether they write them. What is not here neither names a file nor starts a
+// sqliteNames are the commands of the shell that name files, and whether they write them. Other commands neither name a file nor start a
 // program.
 var sqliteNames = map[string]bool{
 	"backup": true, "save": true, "clone": true, "open": true, "output": true, "once": true, "log": true, "trace": true, "testcase": true,

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// NoFollow and Prompt are nothing here: what is opened with them lies in folders that only the user can write to.
+// NoFollow and Prompt are 0 here: files that are opened with them lie in folders that only the user can write to.
 const (
 	NoFollow = 0
 	Prompt   = 0

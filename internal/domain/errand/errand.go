@@ -99,8 +99,8 @@ type Outcome struct {
 	Code   string `json:"reason_code,omitempty"` // why it was refused
 	Reason string `json:"reason,omitempty"`      // the same for people
 
-	// Of a call that the daemon has made itself: what the model is told, here or, if it is long, in an artifact; and what to do instead of a
-	// call that was refused.
+	// Only for a call that the daemon has made itself: the text for the model, here or, if it is long, in an artifact; and the suggestion
+	// after a refusal.
 	Text     string      `json:"text,omitempty"`
 	Artifact id.Artifact `json:"artifact_id,omitempty"`
 	Instead  string      `json:"instead,omitempty"`

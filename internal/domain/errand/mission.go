@@ -57,7 +57,7 @@ type Lineage struct {
 	Tools  []string    `json:"tools"`          // those of its parent, and those of capsules; it is offered no others
 	Left   int         `json:"seconds"`        // of the parent's time when it was started
 
-	// Above are the limits of those above it, the parent first: what it uses counts for each of them.
+	// Above are the limits of the runs above it, the parent first. Its use counts for each of them.
 	Above []Bounded `json:"above,omitempty"`
 }
 

@@ -40,7 +40,7 @@ func (t Target) Action() string {
 
 // Answer is what a server answers to a call.
 type Answer struct {
-	Text       string          // all that is text, in order; of anything else, what it is
+	Text       string          // all text, in order; for other content its media type and size
 	Structured json.RawMessage // nil for none
 	Failed     bool            // the tool says that it failed
 }

@@ -90,9 +90,9 @@ type Delta struct {
 	Again bool `json:"again,omitempty"` // another try begins: the pieces before do not count; it has no text
 }
 
-// Endpoint sends one request to one endpoint, once: what a driver is. It redeems the permit, an action of type model.call for exactly this
-// request and this entry. An error of a vendor is a *Failure. An answer is whole or there is none. It neither retries nor chooses. Package
-// endpointtest stands in for a vendor.
+// Endpoint is the contract of a driver: it sends one request to one endpoint, once. It redeems the permit, an action of type model.call
+// for exactly this request and this entry. An error of a vendor is a *Failure. An answer is whole or there is none. It neither retries nor
+// chooses. Package endpointtest stands in for a vendor.
 type Endpoint interface {
 	Stream(ctx context.Context, permit policy.Permit, to Target, r Request, emit func(Delta) error) (Answer, error)
 }

@@ -28,7 +28,7 @@ type Ask struct {
 	Request Request
 	Limits  Limits // of the run
 
-	// Above are the runs for which the run works, the nearest first, with their limits. What it uses counts for each of them, too.
+	// Above are the runs for which the run works, the nearest first, with their limits. Its use counts for each of them, too.
 	Above []Above
 
 	// Time is how long models may work on the request in all, over every try, also those before a restart. 0 bounds nothing.

@@ -152,8 +152,8 @@ func (f *Files) largest(permitted, max int64) int64 {
 	return max
 }
 
-// replaces returns the mode for a new file at the path, after a look at what is there. What is there may change later; then the last
-// step finds out.
+// replaces returns the mode for a new file at the path, after a look at the present file. If that file changes later, the last step
+// notices.
 func (f *Files) replaces(root *beneath.Folder, p string, overwrite bool) (uint32, error) {
 	folder, name := beneath.Split(p)
 	dir, err := beneath.Dir(root, folder)

@@ -16,7 +16,7 @@ import (
 
 // Files without a name. A walk of the folder does not find a file that was deleted while a process holds it, nor one that was made by
 // O_TMPFILE. So the host looks at the files that the processes of the space hold: descriptors of every thread, mappings, programs and
-// working folders. What the free space of the disk loses meanwhile proves nothing, because neighbours write to it too (unseen.go).
+// working folders. A loss of the disk's free space meanwhile proves nothing, because neighbours write to it too (unseen.go).
 
 // rounds bounds how often the list of processes is read again to find new ones.
 const rounds = 4

@@ -88,7 +88,7 @@ func (c *inward) CloseWrite() error {
 // Port implements space.Conn.
 func (c *inward) Port() int { return c.inlet.Port() }
 
-// Close implements io.Closer. What was sent before CloseWrite still arrives.
+// Close implements io.Closer. Bytes that were sent before CloseWrite still arrive.
 func (c *inward) Close() error {
 	if c.sent.Load() {
 		go func() {

@@ -49,8 +49,8 @@ func keptFiles(cache string) (all []string) {
 	return all
 }
 
-// isKept reports whether the files that a worker needs exist. It does not read them: a cache is cleared by
-// whoever needs room, and not as a whole.
+// isKept reports whether the files that a worker needs exist. It does not read them. Files may be missing one by
+// one, because people delete large ones to free space.
 func isKept(files []string) bool {
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Size() == 0 {

@@ -67,7 +67,7 @@ func (s *instance) start() error {
 	if err := os.Mkdir(s.tmp, 0o700); err != nil {
 		return err
 	}
-	// as every execution but the first would find it: what they cost in gas is the same
+	// as every execution but the first would find it, so that equal commands use equal gas
 	return os.Mkdir(filepath.Join(s.tmp, path.Base(home)), 0o755)
 }
 

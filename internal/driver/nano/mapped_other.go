@@ -11,7 +11,7 @@ import (
 // mapped returns the content of a file that nobody changes, only to be read.
 func mapped(name string) ([]byte, error) { return os.ReadFile(name) }
 
-// lastRead is not asked for here: what is removed too early is made again.
+// lastRead is unknown here. A file that is removed too early is made again.
 func lastRead(string) time.Time { return time.Time{} }
 
 // foreignOwner is not known here: rights are no bits of a file.

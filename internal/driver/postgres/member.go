@@ -156,9 +156,9 @@ func (t *Members) Remove(ctx context.Context, n id.Node) error {
 	})
 }
 
-// Lead calls lead whenever this member is the leader, until ctx ends. The context of lead ends with the leadership, of which the
-// connection that holds the lock is the measure; the next one may have begun by then, so that what may never be done by two has to be
-// held by more than that. It returns the error of lead.
+// Lead calls lead whenever this member is the leader, until ctx ends. The context of lead ends with the leadership, which ends with the
+// connection that holds the lock. The next leader may have begun by then, so work that two must never do at once needs another protection
+// as well. It returns the error of lead.
 func (t *Members) Lead(ctx context.Context, lead func(ctx context.Context) error) error {
 	for ctx.Err() == nil {
 		led, err := t.leadOnce(ctx, lead)

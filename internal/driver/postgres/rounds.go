@@ -26,8 +26,8 @@ type round[T any] struct {
 	asked T
 }
 
-// ask adds to the next round of a workspace, and returns it when it is answered. Answer is called by one goroutine for each round, and is
-// the same whoever asks.
+// ask adds to the next round of a workspace, and returns it when it is answered. One goroutine calls answer for each round. All callers
+// pass the same answer.
 func (r *rounds[T]) ask(ctx context.Context, q *queue, ws id.Workspace, add, answer func(*T)) (*T, error) {
 	r.mu.Lock()
 	if r.of == nil {

@@ -147,8 +147,8 @@ var errOrphans = fault.New(fault.Internal, "log_damaged",
 	"the log holds events of a workspace that it does not name any more: a row of it was removed").
 	With("put the log back from a copy that agentbox audit verify finds intact")
 
-// findOrphans steps from workspace to workspace of the streams, and looks at the two ends of the events: what it reads does not grow with
-// the log.
+// findOrphans steps from workspace to workspace of the streams, and looks at the two ends of the events. The number of rows that it
+// reads does not grow with the log.
 const findOrphans = `WITH RECURSIVE streamed (no) AS (
 		SELECT min(workspace) FROM streams
 		UNION ALL SELECT (SELECT min(workspace) FROM streams WHERE workspace > streamed.no) FROM streamed WHERE streamed.no IS NOT NULL)

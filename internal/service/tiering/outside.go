@@ -64,8 +64,8 @@ func (s *look) outside(name string, rest []word, where string) {
 	}
 }
 
-// The options of wget that are letters and take an argument, and the long ones of curl and wget that take none. What follows another long
-// one may be its argument.
+// The options of wget that are letters and take an argument, and the long ones of curl and wget that take none. The word after another
+// long option may be its argument.
 const (
 	curlFlags = `--silent --location --fail --fail-with-body --show-error --insecure --head --verbose --compressed --remote-name
 		--remote-header-name --include --get --globoff --http1.1 --http2 --ipv4 --ipv6 --progress-bar --no-progress-meter

@@ -195,7 +195,7 @@ func (ci *codeInterpreter) execute(w http.ResponseWriter, r *http.Request, c *ca
 	if lang == python {
 		commands, code = leading(q.Code)
 	}
-	// What is refused before anything runs is the answer of the request itself.
+	// A refusal before anything runs is the answer to the request itself.
 	begin := func() error { return e.cell(r.Context(), code) }
 	if len(commands) > 0 {
 		begin = func() error { return e.command(r.Context(), commands[0]) }

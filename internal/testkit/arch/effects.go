@@ -29,7 +29,7 @@ type Effects struct {
 	Permit   string   // the type, relative to the module: internal/domain/policy.Permit
 	From     []string // patterns of packages
 	Drivers  []string // patterns of packages
-	// patterns of drivers' packages that nobody but their own driver imports: what they export is judged where the driver itself exports it
+	// patterns of packages that only their own driver imports: their functions are judged where the driver itself exports them
 	Inner   []string
 	Allowed map[string]string // functions, relative to the module, "(*pkg.T).*" or "pkg.*", and why they need no permit
 }

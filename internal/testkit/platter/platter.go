@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Disk is a record of calls on the files of one folder, in the order in which they happened. Paths are relative, with slashes. What a
-// call does to a file counts as durable when Sync of that file, and for names SyncFolder of their folder, comes after it, and not before.
+// Disk is a record of calls on the files of one folder, in the order in which they happened. Paths are relative, with slashes. The
+// effect of a call on a file is durable only after a later Sync of that file, and for names after a later SyncFolder of their folder.
 type Disk struct {
 	mu    sync.Mutex // guards the fields below
 	start Files

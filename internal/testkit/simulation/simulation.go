@@ -105,8 +105,8 @@ func everyEvent(log journal.Journal) (all []event.Event, err error) {
 // pause lets a moment pass that is the caller's alone.
 func (s *simulation) pause(what string, most time.Duration) { time.Sleep(s.moment(what, most)) }
 
-// moment draws a length of time for what is done. It depends on the seed, on what it is for and on how often that was before, and on
-// nothing else: those who act at the same moment draw the same, whoever is first.
+// moment draws a length of time for an action. It depends only on the seed, on the purpose and on how often that was drawn before. So the
+// order of actions at the same moment changes nothing.
 func (s *simulation) moment(what string, most time.Duration) time.Duration {
 	return 1 + time.Duration(s.draw("moment of "+what)%uint64(most))
 }

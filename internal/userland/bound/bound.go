@@ -228,7 +228,7 @@ func (a *Account) Sleep(d time.Duration) error {
 // Slept returns how far the virtual clock was moved by sleeping.
 func (a *Account) Slept() time.Duration { return a.slept }
 
-// Allocate counts memory that is held from now on; what does not fit is ErrMemory, which is noted as hit.
+// Allocate counts memory that is held from now on. It returns ErrMemory for memory beyond the bound, and notes the bound as hit.
 func (a *Account) Allocate(n int64) error {
 	if n > a.limits.MemoryBytes-a.memory {
 		a.Hit(Memory)

@@ -8,8 +8,8 @@ const Piece = 256 << 10
 // gasPerCopied is for how many bytes of a long text a unit of gas stands.
 const gasPerCopied = 4
 
-// Append appends to a text, as append does, so that what is long can be stopped on the way: where it has to move, it does so piece by
-// piece. The maker of a short text charges it.
+// Append appends to a text, as append does. It can be stopped on the way: it moves a long text piece by piece. The caller charges short
+// texts.
 func Append[T string | []byte](a *Account, dst []byte, src T) ([]byte, error) {
 	size := len(dst) + len(src)
 	if size > cap(dst) && size > Piece {

@@ -100,7 +100,7 @@ func (q *querier) made(bytes int, result any) {
 	q.fits(s.bytes + texts)
 }
 
-// scale weighs values; what is reached twice counts once.
+// scale weighs values. A value that is reached twice counts once.
 type scale struct {
 	q     *querier
 	bytes int

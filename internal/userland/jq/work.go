@@ -20,7 +20,7 @@ const (
 	gasPerElement = 10
 	elementBytes  = 16      // of an array
 	entryBytes    = 64      // of an object
-	maxBits       = 1 << 12 // of a whole number; what is larger goes on as a fraction, as all numbers of jq do
+	maxBits       = 1 << 12 // of a whole number; a larger one becomes a fraction, as all numbers of jq are
 )
 
 // native is a function of jq's machine.

@@ -140,7 +140,7 @@ func (v Verb) Uint(b []byte, n uint64) []byte {
 	return v.digits(b, prefix, s)
 }
 
-// Number appends a number as a whole one; what does not fit 64 bits is written in full.
+// Number appends a number as a whole one, in full even beyond 64 bits.
 func (v Verb) Number(b []byte, n float64) []byte {
 	switch {
 	case math.IsNaN(n) || math.IsInf(n, 0):

@@ -43,7 +43,7 @@ func Zone(tz string) *time.Location {
 // GasPerZone is what Zone costs: it reads the transitions of a zone each time. It charges nothing itself.
 const GasPerZone = 20_000
 
-// maxZone is how long a value of TZ may be; what is longer is UTC.
+// maxZone is the length limit of a value of TZ. A longer value means UTC.
 const maxZone = 255
 
 // zoneName cuts the abbreviation of a zone off a rule: three letters or more, or anything in angle brackets.

@@ -3,7 +3,7 @@ package program
 // blockLen is how many elements of a List lie in one piece.
 const blockLen = 4096
 
-// List is a sequence that may become long: what it holds is never moved, so that it grows in small steps. The zero value is empty.
+// List is a sequence that may become long. Its elements never move, so that it grows in small steps. The zero value is empty.
 type List[T any] struct {
 	blocks [][]T
 }

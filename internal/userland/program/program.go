@@ -54,7 +54,7 @@ func Functions(functions map[string]Func) Table {
 type Lack struct {
 	Kind   string // LackCommand, LackOption or LackFeature
 	Name   string // of the command
-	Detail string // of it: the option, what the feature is
+	Detail string // the option, or a description of the feature
 }
 
 // The kinds of what is lacking.
@@ -71,7 +71,7 @@ func (l Lack) String() string {
 	return l.Kind + " " + l.Name + " " + l.Detail
 }
 
-// Host is what a program can ask of whoever started it.
+// Host answers the requests of a program to its starter.
 type Host interface {
 	// Find returns the path of the program that a name means to p, as execvp searches it. ENOENT and EACCES are as there.
 	Find(p *Process, name string) (string, error)
@@ -121,7 +121,7 @@ type Process struct {
 	Args    []string // with the name that it was called by
 	Env     []string // NAME=VALUE, in order, each name once
 	Cwd     *vfs.Node
-	Stdin   *vfs.Handle // nil where it is closed; it belongs to whoever started the program
+	Stdin   *vfs.Handle // nil if it is closed; the starter of the program owns it
 	Stdout  *vfs.Handle
 	Stderr  *vfs.Handle
 	Files   map[int]*vfs.Handle // further descriptors that were passed on, from 3

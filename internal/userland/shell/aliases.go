@@ -29,7 +29,7 @@ type aliasText struct {
 	blank bool
 }
 
-// maxAliased is how much the values of aliases may add to a text; what is more stays as it is.
+// maxAliased is the number of bytes that the values of aliases may add to a text. Further aliases stay unexpanded.
 const maxAliased = 1 << 20
 
 // expandAliases returns a text with the values of aliases in their places, and for each line of the result the line of the text.

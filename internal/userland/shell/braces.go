@@ -75,7 +75,7 @@ func braceSequence(sh *shell, b *syntax.BraceExp) []string {
 		}
 	}
 	count := (max(x, y)-min(x, y))/step + 1
-	if count > 1<<31-2 || count <= 0 { // as bash: what is too long is not a sequence
+	if count > 1<<31-2 || count <= 0 { // as in bash: a range that is too long is not a sequence
 		s := "{" + from + ".." + to
 		if len(b.Elems) > 2 {
 			s += ".." + b.Elems[2].Lit()

@@ -159,7 +159,7 @@ func plainTrace(s string) string {
 	return s
 }
 
-// patternForTrace is how set -x writes a pattern of [[: what is quoted has a backslash before each of its letters.
+// patternForTrace returns a pattern of [[ as set -x writes it, with a backslash before each quoted letter.
 func patternForTrace(sh *shell, w *syntax.Word, pattern string) string {
 	var b strings.Builder
 	for _, p := range w.Parts {

@@ -121,7 +121,7 @@ func forClause(sh *shell, c *syntax.ForClause) {
 	}
 }
 
-// selectClause lets whoever writes the input choose among words, until it ends.
+// selectClause lets the input choose among words, until it ends.
 func selectClause(sh *shell, c *syntax.ForClause) {
 	l := c.Loop.(*syntax.WordIter)
 	words := sh.params

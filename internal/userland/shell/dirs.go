@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// startFolder sets PWD when a shell begins: what it inherits counts if it leads to the folder.
+// startFolder sets PWD when a shell begins. It keeps the inherited value if that leads to the folder.
 func startFolder(sh *shell) {
 	if pwd := sh.str("PWD"); strings.HasPrefix(pwd, "/") {
 		if n, err := sh.w.fs.Lookup(vfs.At{Dir: sh.w.fs.Root()}, pwd, true); err == nil && n == sh.cwd && cleanPath(pwd) == pwd {

@@ -130,7 +130,7 @@ func (k *sink) split(s string) {
 	}
 }
 
-// hardIFS reports whether the first character of IFS is none of the blanks, so that what it joins keeps its empty parts when it is split
+// hardIFS reports whether the first character of IFS is no blank. Then words that it joins keep their empty parts when they are split
 // again.
 func hardIFS(sh *shell) bool { return sh.ifsSet && sh.ifs != "" && !isSpace(sh.ifs[0]) }
 

@@ -100,7 +100,7 @@ func quoteLength(code string, at int) (string, bool) {
 	return code[:begin] + `"` + code[begin:end] + `"` + code[end:], true
 }
 
-// original writes what mend has written otherwise as it was, for whoever reads it.
+// original undoes the changes of mend, for a text that people read.
 func original(code string) string {
 	if !strings.Contains(code, "__") {
 		return code

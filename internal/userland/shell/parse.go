@@ -90,8 +90,8 @@ func endComments(sh *shell, code string) string {
 	}
 }
 
-// isComment reports whether the parser takes what begins at an offset for a comment. What it refuses before that offset, it does not
-// know. The command that is put behind the text is there for a comment at its end, which belongs to the next command.
+// isComment reports whether the parser takes the text at an offset for a comment. It cannot tell if the parser refuses an earlier text. The
+// command that is put behind the text is there for a comment at its end, which belongs to the next command.
 func isComment(sh *shell, code string, at int) bool {
 	found := false
 	look := func(list []syntax.Comment) {

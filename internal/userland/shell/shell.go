@@ -43,8 +43,8 @@ type Result struct {
 	Signal string // its name, without SIG; "" where the shell exited
 	Err    error  // *bound.Stopped where the execution was ended from outside
 
-	// Refused is the bound by which a process or a function was not begun, "" for none: what the script was to do was not done as it was
-	// written, whatever its exit code says.
+	// Refused is the bound that kept a process or a function from starting, "" for none. Then the script did not run as written, whatever
+	// its exit code is.
 	Refused string
 }
 

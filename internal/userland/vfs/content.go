@@ -185,7 +185,7 @@ func (n *Node) writeAt(p []byte, off int64) (int, error) {
 	return len(p), cut
 }
 
-// own makes the content ours alone: what is changed is held as a whole, so that nothing can be missing when it is written back.
+// own makes the content ours alone. A changed file is held as a whole, so that nothing can be missing when it is written back.
 func (n *Node) own() error {
 	if n.content.from == "" {
 		return nil
@@ -197,7 +197,7 @@ func (n *Node) own() error {
 	return nil
 }
 
-// resize sets the size of the file; what is new is zero.
+// resize sets the size of the file. New bytes are zero.
 func (n *Node) resize(size int64) error {
 	c := &n.content
 	if size == c.size {

@@ -351,7 +351,7 @@ func (h *Handle) left() int64 {
 	return max(min(h.node.content.size-h.off, h.fs.account.Spare(), maxAhead), 0)
 }
 
-// ReadAll returns what is left to read, as far as the memory reaches; what is returned counts as held until Release of its length.
+// ReadAll returns the rest of the file, as far as the memory reaches. The caller holds the bytes until Release of their number.
 func (h *Handle) ReadAll() ([]byte, error) {
 	all := make([]byte, 0, h.left()) // grown piece by piece it would be copied several times
 	buf := make([]byte, 32<<10)

@@ -57,7 +57,7 @@ type Options struct {
 	Source Source // nil for a folder that is empty at first
 	Bytes  int64  // that fit without a source
 	Files  int64  // that fit without a source
-	Disk   bool   // the space's own files: what does not fit is noted as the bound disk_bytes
+	Disk   bool   // the space's own files: a write that does not fit is noted as the bound disk_bytes
 	Sealed bool   // code may change nothing in it
 }
 

@@ -275,7 +275,7 @@ var processCases = []testCase{
 		r.expect("> ")
 		r.send("echo $((6*7))\r")
 		r.expect("\n42\r\n")
-		// It is in the foreground before it prints: what is typed earlier would interrupt the shell, and not the command.
+		// The command is in the foreground before it prints. Earlier input would interrupt the shell, and not the command.
 		r.send("sh -c 'echo rea\"\"dy; exec sleep 1000'\r")
 		r.expect("\nready\r\n")
 		r.send("\x03")

@@ -29,8 +29,8 @@ type restorer struct {
 	tell    func(Summary)
 }
 
-// Restore makes the files of a backup below a folder that is there and empty, and holds each against the manifest. What it leaves behind
-// after an error is of no use.
+// Restore makes the files of a backup below a folder that is there and empty, and holds each against the manifest. After an error
+// the folder is of no use.
 func Restore(ctx context.Context, in io.Reader, dir string, progress func(Summary)) (Summary, error) {
 	all, archive, header, err := open(in)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // Cell is the result of a cell of a context.
 type Cell struct {
-	Code  int         // 0 where it succeeded; what it failed of is on the standard error
+	Code  int         // 0 where it succeeded; the standard error has the reason of a failure
 	State *wasm.Delta // of the interpreter behind it, for the next cell; nil where it was ended in the middle of what it did
 }
 

@@ -82,7 +82,7 @@ func (p *pass) define(h addedKey) []byte {
 }
 
 // inPieces is memory.copy or memory.fill of at most so many bytes at once, with a look between two of them: pages that are written for
-// the first time cost the machine most, and a hundred megabytes are far more than some milliseconds of them. What does not lie within the
+// the first time cost the machine most, and a hundred megabytes are far more than some milliseconds of them. A range outside of the
 // memory is one piece, which traps before it writes anything.
 func (p *pass) inPieces(kind addedKind) []byte {
 	const to, from, n = 0, 1, 2 // from is the byte of a fill

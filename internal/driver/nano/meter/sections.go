@@ -520,7 +520,7 @@ func (p *pass) readData(r *reader) {
 		case flags == 1:
 			p.data = append(p.data, 1)
 		case p.o.Detach:
-			// An active segment is dropped once it is written: what is left of it is a passive one without content.
+			// An active segment is dropped once it is written: a passive segment without content takes its place.
 			p.module.Data = append(p.module.Data, Segment{Offset: uint32(constant), Bytes: content})
 			p.data = append(p.data, 1)
 			content = nil

@@ -38,7 +38,7 @@ type reply struct {
 	TimedOut bool   `json:"timed_out,omitempty"`
 }
 
-// maxRequest bounds a request; what a command reads is in it.
+// maxRequest bounds a request, with the input of its command.
 const maxRequest = 64 << 20
 
 // ask answers a request of the guest. Below zero it has no answer.

@@ -92,7 +92,7 @@ func (c *call) fdClose() errno {
 	return e
 }
 
-// fdDatasync and fdSync have nothing to do: what is written is there at once.
+// fdDatasync and fdSync have nothing to do, because writes take effect at once.
 func (c *call) fdDatasync() errno {
 	_, e := c.fd(c.i(0), fdDatasync)
 	return e

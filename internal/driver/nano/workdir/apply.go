@@ -135,7 +135,7 @@ func (a *applier) stage(staging string) error {
 		}
 		a.base = base
 	}
-	for tried := range maxStages { // one that a crash has left behind is not touched: what was taken may lie in it
+	for tried := range maxStages { // one that a crash has left behind is not touched: files that were moved may lie in it
 		a.place.path = stageName(tried)
 		err := a.base.Mkdir(a.place.path, 0o700)
 		if errors.Is(err, fs.ErrExist) {

@@ -15,9 +15,8 @@ const (
 	guardTime = 10 * time.Millisecond
 )
 
-// guard watches the memory of Go during an execution: what it holds itself is counted in its account, but not all that the commands make
-// of it on the way. It ends the execution that holds many times its bound, and has the rubbish collected early that comes near. The
-// function ends the watch.
+// guard watches the memory of Go during an execution, because the account does not count all garbage that the commands make. It stops an
+// execution that holds many times its bound, and has garbage collected early near it. The returned function ends the watch.
 func guard(a *bound.Account) (end func()) {
 	limit := a.Limits().MemoryBytes
 	debug.SetMaxStack(maxStack)

@@ -14,8 +14,8 @@ type pace struct {
 	wall    *stopwatch
 }
 
-// nap is the longest sleep between checks for cancellation. lead is how far an execution may be ahead: what a space of namespaces may use
-// of one period.
+// nap is the longest sleep between checks for cancellation. lead is how far an execution may be ahead: as much as a
+// space of the namespace tier may use in one period.
 const (
 	nap  = 5 * time.Millisecond
 	lead = 50 * time.Millisecond

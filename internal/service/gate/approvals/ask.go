@@ -31,7 +31,7 @@ func (s *Service) AskOnce(ctx context.Context, origin event.Origin, r policy.Rul
 	if err := s.Judge.Own(r); err != nil {
 		return policy.Approval{}, err
 	}
-	// What the daemon asks of the network for an agent is asked about here: it is no operation of the run.
+	// Questions about the daemon's own requests to the network for an agent are asked here: these requests are no operations of the run.
 	if kind, _ := r.Action.Kind(); r.Action.Run != "" && kind.Rules != policy.RulesRole && kind.SideEffect != policy.Network {
 		return policy.Approval{}, fault.New(fault.Internal, "nothing_to_ask", "a run asks for its effects itself")
 	}

@@ -69,7 +69,7 @@ func (r *Reader) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]toke
 }
 
 // Permits checks whether a capability token, and every token that it was derived from, permits a use. It refuses if a principal who handed
-// the token on is quarantined: what they gave is suspended with them. Code is "" if the use is permitted.
+// the token on is quarantined: the tokens that they handed on are suspended with them. Code is "" if the use is permitted.
 func (r *Reader) Permits(ctx context.Context, ws id.Workspace, t id.Token, holder func(id.Principal) (bool, error), u token.Use) (code,
 	reason string, err error) {
 	chain, err := r.Chain(ctx, ws, t)

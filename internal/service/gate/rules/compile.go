@@ -341,7 +341,7 @@ func (s Spec) endpoints() []string {
 	return when
 }
 
-// What the daemon itself asks of hosts: pages, and MCP servers.
+// The requests of the daemon itself to hosts: pages, and MCP servers.
 const (
 	fetches        = `(action == Action::"http.fetch" || action == Action::"mcp.connect")`
 	fetchesPrivate = `(action == Action::"http.fetch.private" || action == Action::"mcp.connect.private")`

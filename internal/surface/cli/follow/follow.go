@@ -179,7 +179,7 @@ func Verdict(r client.RunShown, strict bool) error {
 		return &cmdline.Ended{Code: cmdline.ExitUnavailable}
 	}
 	if slices.ContainsFunc(r.Operations, func(o run.Progress) bool { return o.Type == run.OpMalformed }) {
-		return &cmdline.Ended{Code: cmdline.ExitInvalid} // the rest has run; what was sent has a mistake all the same
+		return &cmdline.Ended{Code: cmdline.ExitInvalid} // the rest has run, but the request has a mistake
 	}
 	if !strict {
 		if runview.RefusedWhole(r) {

@@ -216,7 +216,7 @@ func headline(r run.Run) string {
 	return string(r.ID)
 }
 
-// escaped is a text for the inside of XML. What XML cannot hold was made visible before.
+// escaped returns a text for the inside of XML. The caller has replaced characters that XML cannot hold.
 func escaped(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(term.Plain(s))) // a Builder takes everything

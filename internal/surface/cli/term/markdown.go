@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Markdown draws Markdown on a terminal while it comes: headings and strong words are bold, code is coloured, points have a bullet. What it
-// does not know it draws as it stands. Without colours it writes the text unchanged. Control characters become visible escapes.
+// Markdown draws Markdown on a terminal while it comes: headings and strong words are bold, code is coloured, points have a bullet. It
+// draws unknown syntax unchanged. Without colours it writes the text unchanged. Control characters become visible escapes.
 type Markdown struct {
 	P *Printer
 

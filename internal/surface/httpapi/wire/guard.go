@@ -51,8 +51,8 @@ func callOf(ctx context.Context) Call {
 // Host is the host and port under which the request reached the server.
 func (c Call) Host() string { return c.host }
 
-// Lasting returns a handler's context without the end of the connection. What the handler does under it is done and recorded even if the
-// client has gone. The contexts of a Stream and of an operation that waits end with the connection.
+// Lasting returns a handler's context without the end of the connection. Work under it is done and recorded even if the client has gone.
+// The contexts of a Stream and of an operation that waits end with the connection.
 func (Call) Lasting(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // ServiceKey is the idempotency key as the log sees it: short, and nobody's meets another principal's.

@@ -177,7 +177,7 @@ func (s *Server) admitRoute(op Operation, input reflect.Type) *route {
 }
 
 // Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body. Its context
-// does not end with the connection, so that what the handler begins is done and recorded. Only the context of an operation that waits does.
+// does not end with the connection, so that the handler finishes and records its work. Only the context of an operation that waits does.
 func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
 	s.later(func() {

@@ -32,8 +32,8 @@ const (
 	Staging = "staging"
 )
 
-// What a space that shares files has in its home instead of a folder of its own: the folders of its overlay, in whose upper one are the
-// staging folder and the one for what rewinds move away, and a link whose text says what is below.
+// The contents of the home of a space that shares files, instead of one folder: the folders of its overlay, and a link whose text names
+// the tree below. The upper folder has the staging folder and the folder for files that rewinds move away.
 const (
 	Upper = "upper"
 	work  = "work"

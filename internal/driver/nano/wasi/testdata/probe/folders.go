@@ -35,7 +35,7 @@ func readdirs(dir uint32) {
 	want(e, ok)
 	equal(len(rest), 2)
 	equal(rest[0], all[3])
-	// What is removed while the list is read does not move what comes behind it; a list that is begun anew knows.
+	// Removing an entry while the list is read does not move the later entries; a new list lacks the entry.
 	want(rmdir(dir, "dir"), ok)
 	rest, _, _ = readdir(dir, 256, all[2].next)
 	equal(len(rest), 2)

@@ -234,7 +234,7 @@ func setRights(dir uint32) {
 	want(rawFdClose(fd), ok)
 	want(rawFdFdstatSetRights(fd, 0, 0), badf)
 
-	// What a folder gives up, nothing that is opened from it has.
+	// Files opened from a folder lack the rights that the folder gave up.
 	sub := must(open(dir, 0, ".", directory, everything&^(fdWrite|fdAllocate), everything, 0))
 	s = must(getFdstat(sub))
 	want(rawFdFdstatSetRights(sub, s.base, s.inheriting&^fdWrite), ok)
@@ -434,7 +434,7 @@ func readWrite(dir uint32) {
 	equal(must(read(fd, 3)), "o")
 	equal(must(read(fd, 3)), "")
 	want(rawFdClose(fd), ok)
-	// What is written is there at once, for every descriptor.
+	// Writes take effect at once, for every descriptor.
 	a := must(open(dir, 0, "f", trunc, fdWrite, 0, 0))
 	b := must(open(dir, 0, "f", 0, fdRead, 0, 0))
 	equal(must(read(b, 9)), "")
