@@ -195,7 +195,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 				After: max(until.Sub(c.s.Clock.Now()), 0)})
 			return model.Reply{}, false, nil
 		}
-		flown, err := c.begin(ctx, e, reason, waited)
+		begun, err := c.begin(ctx, e, reason, waited)
 		if err != nil {
 			c.s.breakers.report(at, c.s.Clock.Now(), nil, false)
 			code, next := passable(err)
@@ -205,7 +205,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 			c.pass(e, code, err)
 			return model.Reply{}, false, nil
 		}
-		answer, f, err := c.send(ctx, e, flown)
+		answer, f, err := c.send(ctx, e, begun)
 		counts := err == nil || f != nil
 		c.s.breakers.report(at, c.s.Clock.Now(), f, counts)
 		if err == nil {
@@ -215,7 +215,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 			return model.Reply{}, true, err
 		}
 		d := c.s.decide(f, n, more)
-		if _, err := c.settle(ctx, flown.attempt, flown.outcome(c, e, f, d), model.EventFailed); err != nil {
+		if _, err := c.settle(ctx, begun.attempt, begun.outcome(c, e, f, d), model.EventFailed); err != nil {
 			return model.Reply{}, true, err
 		}
 		switch d.next {
@@ -229,7 +229,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 			return model.Reply{}, true, err
 		}
 		reason, waited = fmt.Sprintf("try %d of %d: %s", n+1, MaxTries, f.Error()), d.wait
-		if flown.pieces > 0 && c.ask.Emit != nil {
+		if begun.pieces > 0 && c.ask.Emit != nil {
 			if err := c.ask.Emit(model.Delta{Type: model.TextPart, Again: true}); err != nil {
 				return model.Reply{}, true, err
 			}
@@ -295,8 +295,8 @@ func (s *Service) chance(most time.Duration) time.Duration {
 	return time.Duration(binary.BigEndian.Uint64(raw[:]) % uint64(most+1))
 }
 
-// flown is a request that begin has recorded.
-type flown struct {
+// begunRequest is a request that begin has recorded.
+type begunRequest struct {
 	attempt model.Attempt
 	permit  policy.Permit
 	key     model.Secret
@@ -306,9 +306,9 @@ type flown struct {
 }
 
 // begin takes a request through the gate, reserves its largest possible use, and records it.
-func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited time.Duration) (*flown, error) {
+func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited time.Duration) (*begunRequest, error) {
 	s, a := c.s, c.ask
-	out := &flown{}
+	out := &begunRequest{}
 	if e.Key != "" {
 		var err error
 		if out.key, err = s.Keys.Key(ctx, a.Workspace, e.Key); err != nil {
@@ -380,26 +380,26 @@ func (c *asking) fits(ctx context.Context, bounds []model.Bound, r model.Reserve
 }
 
 // send sends a request and records the answer. For an error of the endpoint it returns the failure too. It records any other error itself.
-func (c *asking) send(ctx context.Context, e model.Held, f *flown) (model.Answer, *model.Failure, error) {
+func (c *asking) send(ctx context.Context, e model.Held, f *begunRequest) (model.Answer, *model.Failure, error) {
 	endpoint := c.s.Endpoints[e.Provider]
 	if endpoint == nil {
 		return model.Answer{}, &model.Failure{Class: model.Final, Message: "this daemon speaks with no " + e.Provider}, model.ErrNotFound
 	}
-	flying, land := c.s.fly(ctx, c.ask.Workspace)
-	flying, rest := c.within(flying)
-	answer, err := endpoint.Stream(flying, f.permit, model.Target{Entry: e.Entry, Key: f.key}, c.ask.Request, func(d model.Delta) error {
+	sending, release := c.s.haltable(ctx, c.ask.Workspace)
+	sending, rest := c.within(sending)
+	answer, err := endpoint.Stream(sending, f.permit, model.Target{Entry: e.Entry, Key: f.key}, c.ask.Request, func(d model.Delta) error {
 		if f.pieces++; f.pieces == 1 {
 			f.first = c.s.Clock.Now()
 		}
-		c.show(flying, d)
+		c.show(sending, d)
 		if c.ask.Emit == nil {
 			return nil
 		}
 		return c.ask.Emit(d)
 	})
-	late := errors.Is(context.Cause(flying), model.ErrTime)
+	late := errors.Is(context.Cause(sending), model.ErrTime)
 	rest()
-	land()
+	release()
 	if err != nil {
 		if late {
 			err = model.ErrTime
@@ -436,7 +436,7 @@ func (c *asking) within(ctx context.Context) (_ context.Context, rest func()) {
 }
 
 // outcome is the outcome of a request. That of a failed request includes its usage.
-func (f *flown) outcome(c *asking, e model.Held, failure *model.Failure, d decision) model.Outcome {
+func (f *begunRequest) outcome(c *asking, e model.Held, failure *model.Failure, d decision) model.Outcome {
 	out := model.Outcome{Failure: failure, Next: d.next, Why: d.why, WaitMS: d.wait.Milliseconds(),
 		Millis: c.s.Clock.Now().Sub(f.began).Milliseconds()}
 	if f.pieces > 0 {

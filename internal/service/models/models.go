@@ -46,11 +46,11 @@ type Service struct {
 	breakers breakers
 
 	mu      sync.Mutex // guards running
-	running map[*flight]struct{}
+	running map[*pending]struct{}
 }
 
-// flight is a request that is under way.
-type flight struct {
+// pending is a request that is under way.
+type pending struct {
 	ws  id.Workspace
 	end context.CancelCauseFunc
 }
@@ -58,7 +58,7 @@ type flight struct {
 var _ model.Asker = (*Service)(nil)
 
 // New returns a service of the given parts.
-func New(p Parts) *Service { return &Service{Parts: p, running: map[*flight]struct{}{}} }
+func New(p Parts) *Service { return &Service{Parts: p, running: map[*pending]struct{}{}} }
 
 // Definitions fold the documents of models.
 func Definitions() []projection.Definition {
@@ -127,10 +127,10 @@ func (s *Service) Halt(ws id.Workspace, cause error) {
 	}
 }
 
-// fly returns a context that Halt ends, until land is called.
-func (s *Service) fly(ctx context.Context, ws id.Workspace) (_ context.Context, land func()) {
+// haltable returns a context that Halt ends, until release is called.
+func (s *Service) haltable(ctx context.Context, ws id.Workspace) (_ context.Context, release func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	f := &flight{ws, end}
+	f := &pending{ws, end}
 	s.mu.Lock()
 	s.running[f] = struct{}{}
 	s.mu.Unlock()
