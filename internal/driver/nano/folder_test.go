@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,5 +124,42 @@ func TestTheTimeOfACommandIsItsOwn(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(spec.Dir, "f")); err != nil || info.Size() != 40<<20 {
 			t.Errorf("%v: got %v, %v", c.Argv, info, err)
 		}
+	}
+}
+
+// TestTheWaitForAWorkerIsNoTimeOfACommand has one worker for the commands of two spaces. The second command waits until the first one has
+// ended. The wait counts neither to its duration nor to its limit.
+func TestTheWaitForAWorkerIsNoTimeOfACommand(t *testing.T) {
+	h := hostOf(t, 1)
+	first, second := h.Spec(t), h.Spec(t)
+	one, two := h.Create(t, first), h.Create(t, second)
+	const busy, limit = 2_000, 1_000 // milliseconds
+	running := make(chan struct{})
+	var once sync.Once
+	ended := make(chan error, 1)
+	go func() {
+		c := spacetest.Command{Space: first.ID, Argv: []string{"bash", "-c", "echo; while :; do :; done"}, MS: busy}
+		_, err := one.Exec(t.Context(), h.Permit(c.Action()), nil, func(string, []byte) error {
+			once.Do(func() { close(running) })
+			return nil
+		})
+		ended <- err
+	}()
+	select {
+	case <-running:
+	case err := <-ended:
+		t.Fatalf("the first command has ended: %v", err)
+	}
+	began := time.Now()
+	r, err := h.TryExec(t.Context(), two, spacetest.Command{Space: second.ID, Argv: []string{"true"}, MS: limit})
+	passed := time.Since(began)
+	if err != nil || r.Code != 0 || r.TimedOut {
+		t.Fatalf("got %+v, %v", r.Exit, err)
+	}
+	if passed < limit*time.Millisecond || r.Duration > passed/2 {
+		t.Errorf("of %v the command's own time is said to be %v", passed, r.Duration)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

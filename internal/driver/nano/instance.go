@@ -236,19 +236,17 @@ func (s *instance) environment(command map[string]string) (env []string, seed st
 
 // execute has a worker execute the order.
 func (s *instance) execute(ctx, within context.Context, o worker.Order, out space.Output) (space.Exit, error) {
-	began := s.tier.o.Clock.Now()
 	files := &folder{path: s.spec.Dir, uid: s.spec.UID, bytes: s.spec.Limits.DiskBytes}
 	tmp := &folder{path: s.tmp, bytes: s.spec.Limits.TmpBytes}
 	defer files.close()
 	defer tmp.close()
-	var waited time.Duration // for an interpreter, which is no time of the command
-	outcome, err := s.attempt(within, o, []worker.Files{files, tmp}, out, &waited)
+	outcome, err := s.attempt(within, o, []worker.Files{files, tmp}, out)
 	if err == nil && outcome.NotReady != "" && within.Err() != nil {
 		return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
 	}
 	exit := space.Exit{
 		Code: outcome.Code, Signal: outcome.Signal, Limit: outcome.Limit, TimedOut: outcome.TimedOut, Canceled: outcome.Canceled,
-		Duration: max(0, s.tier.o.Clock.Now().Sub(began)-outcome.Commit-waited), Commit: outcome.Commit, Gas: outcome.Gas, Lacks: outcome.Lacks,
+		Duration: outcome.Took, Commit: outcome.Commit, Gas: outcome.Gas, Lacks: outcome.Lacks,
 		Engine: outcome.Version, Displays: outcome.Displays,
 	}
 	s.mu.Lock()

@@ -155,9 +155,9 @@ func prepareFor(ctx context.Context, cache string, in io.Reader, out io.Writer, 
 }
 
 // attempt executes an order. If the order needs an interpreter that is being compiled, attempt has done nothing: it waits, says so on
-// standard error, and executes the order again. It adds the wait to waited.
-func (s *instance) attempt(within context.Context, o worker.Order, files []worker.Files, out func(channel string, p []byte) error,
-	waited *time.Duration) (worker.Outcome, error) {
+// standard error, and executes the order again.
+func (s *instance) attempt(within context.Context, o worker.Order, files []worker.Files,
+	out func(channel string, p []byte) error) (worker.Outcome, error) {
 	t := s.tier
 	for {
 		ready := t.ready()
@@ -169,10 +169,7 @@ func (s *instance) attempt(within context.Context, o worker.Order, files []worke
 		if outcome.NotReady == "" || err != nil || ready {
 			return outcome, err
 		}
-		began := t.o.Clock.Now()
-		err = s.await(within, outcome.NotReady, out)
-		*waited += t.o.Clock.Now().Sub(began)
-		if err != nil || within.Err() != nil {
+		if err = s.await(within, outcome.NotReady, out); err != nil || within.Err() != nil {
 			return outcome, err
 		}
 	}

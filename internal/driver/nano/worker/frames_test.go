@@ -57,7 +57,7 @@ func (c *counted) Commit() error {
 	return nil
 }
 
-// process that is none: what it says is in the hands of the test, and nobody hears what it is told.
+// voice returns a process without a program: the test decides its messages, and nobody reads the messages to it.
 func voice(said io.Reader) *process {
 	return &process{command: &exec.Cmd{Process: &os.Process{Pid: -1}}, out: bufio.NewReaderSize(said, 64<<10), w: bufio.NewWriter(io.Discard),
 		words: &lastWords{}}
@@ -341,8 +341,15 @@ func TestASlowDiskIsNotTheWorkersTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := &sinking{slow: telling}
 		o, err := hearAll(files, bytes.NewReader(said))
-		if err != nil || o.TimedOut || files.held != size || files.committed != 1 || o.Commit != 4*telling {
+		if err != nil || o.TimedOut || files.held != size || files.committed != 1 || o.Commit != 4*telling || o.Took != 0 {
 			t.Errorf("a slow disk: got %+v, %v, with %d bytes and %d commits", o, err, files.held, files.committed)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		files := &sinking{slow: time.Second}
+		o, err := hearAll(files, io.MultiReader(late{time.Minute}, bytes.NewReader(said)))
+		if err != nil || o.Took != time.Minute || o.Commit != 4*time.Second {
+			t.Errorf("a command of a minute: got %+v, %v", o, err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

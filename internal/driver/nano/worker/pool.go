@@ -467,7 +467,7 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 	broken := w.broken
 	p.release(w)
 	if broken && errors.Is(err, ErrEnded) && w.words.outOfMemory() {
-		outcome, err = Outcome{Code: 137, Signal: "SIGKILL", Limit: bound.Memory}, nil
+		outcome, err = Outcome{Code: 137, Signal: "SIGKILL", Limit: bound.Memory, Took: outcome.Took}, nil
 	}
 	if broken {
 		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s",

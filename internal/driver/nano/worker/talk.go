@@ -28,13 +28,16 @@ type talk struct {
 	told      int64                  // bytes that the changes take here
 	displays  []space.Display
 	overdue   *time.Timer   // that kills the worker whose time is over
+	sent      *stopwatch    // since its order began to be sent
+	took      time.Duration // from then until its code had ended
 	writing   *stopwatch    // since its code has ended, nil before
 	wrote     time.Duration // of that, for what took the daemon's time and not the worker's
 
 	mu     sync.Mutex // guards the fields below
 	over   bool       // the worker is not this execution's any more
 	killed *bound.Stopped
-	hang   *time.Timer // kills a worker that does not stop on request
+	ended  time.Duration // from sending the order until it was killed
+	hang   *time.Timer   // kills a worker that does not stop on request
 }
 
 // wanting reports whether something is lacking that another tier has.
@@ -42,7 +45,8 @@ func (t *talk) wanting(lacks []space.Lack) bool {
 	return len(lacks) > 0 && (t.elsewhere == nil || slices.ContainsFunc(lacks, t.elsewhere))
 }
 
-func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (Outcome, error) {
+func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (o Outcome, err error) {
+	t.sent = newStopwatch()
 	t.changes = make([]Changes, len(t.files))
 	defer func() {
 		for _, c := range t.changes {
@@ -50,6 +54,16 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 				_ = c.Abort()
 			}
 		}
+	}()
+	defer func() { // before Abort, which may take a while
+		switch {
+		case t.writing != nil: // frame has set it
+		case t.killed != nil: // freeing the memory of the process is no time of the command
+			t.took = t.ended
+		default:
+			t.took = t.sent.elapsed()
+		}
+		o.Took = t.took
 	}()
 	// The daemon kills a worker that does not stop by itself at its deadline or on request.
 	t.overdue = time.AfterFunc(limit+stubborn, func() { t.kill(&bound.Stopped{TimedOut: true}) })
@@ -96,7 +110,7 @@ func (t *talk) kill(why *bound.Stopped) {
 		return
 	}
 	if t.killed == nil {
-		t.killed = why
+		t.killed, t.ended = why, t.sent.elapsed()
 	}
 	t.w.kill()
 }
@@ -208,6 +222,7 @@ func (t *talk) frame(kind byte, payload []byte) error {
 		}
 		t.overdue.Reset(telling)
 		t.writing = newStopwatch()
+		t.took = t.sent.elapsed()
 		return nil
 	case frameChange, frameDisplay:
 		if t.writing == nil {

@@ -284,6 +284,7 @@ type Outcome struct {
 	Gas      int64
 	Slept    time.Duration
 	CPU      time.Duration // of the worker's processor time
+	Took     time.Duration // from sending the order until its code had ended; measured by the daemon
 	Commit   time.Duration // time to send and make the changes; measured by the daemon
 	Late     time.Duration // from the bound that ended it until it had ended, on the wall
 	LateCPU  time.Duration // the worker's processor time in that
