@@ -29,9 +29,9 @@ import (
 )
 
 // BenchmarkAppend measures durable appends, one event each, by writers that wait for their acknowledgement: ours with a decision, a ruling
-// that is begun, envelope, checks, salted chain, indexes and projections, beside the bare committer. What is written tells the life of
-// runs: every writer is an agent's run in a room and a space under the standard policy, and each of its events is the intent to create a
-// file; it changes the document of the run by its data, and that of a step, eight events long, by its envelope.
+// that is begun, envelope, checks, salted chain, indexes and projections, beside the bare committer. The events tell the life of runs:
+// every writer is an agent's run in a room and a space under the standard policy, and each of its events is the intent to create a file; it
+// changes the document of the run by its data, and that of a step, eight events long, by its envelope.
 func BenchmarkAppend(b *testing.B) {
 	for _, writers := range []int{1, 8, 64, 256} {
 		b.Run(fmt.Sprintf("writers=%d/ours", writers), func(b *testing.B) {

@@ -36,7 +36,7 @@ var (
 // curvePlaces are the sizes of the log at which it is measured.
 var curvePlaces = []uint64{0, 1_000, 10_000, 100_000, 1_000_000, 5_000_000}
 
-// What is done at each place, several times over, of which the median counts.
+// The measurements at each place. Each is repeated, and the median counts.
 const (
 	curveTimes   = 5
 	curveWriters = 64

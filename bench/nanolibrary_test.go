@@ -31,8 +31,8 @@ import (
 )
 
 // The library path of the nano tier: a command is permitted, goes to a worker, which is a process of the daemon's program, and has ended
-// when its changes are in the space's folder. What it lacks of the path over HTTP is the request, the gate, the log and the snapshot.
-// Each command is fresh.
+// when its changes are in the space's folder. The path over HTTP adds the request, the gate, the log and the snapshot. Each command is
+// fresh.
 
 // nanoTier is the tier in this process, with workers of its own.
 type nanoTier struct {
@@ -51,7 +51,7 @@ func openNanoTier(b *testing.B, workers int) *nanoTier {
 		must(b, err)
 		cache = filepath.Join(home, ".cache", "agentbox")
 	}
-	cache, err = filepath.Abs(filepath.Join(cache, "wasm")) // the daemon's own: what was compiled once is not compiled again
+	cache, err = filepath.Abs(filepath.Join(cache, "wasm")) // the daemon's own, so that nothing is compiled twice
 	must(b, err)
 	tier, err := nano.New(nano.Options{
 		Command: []string{program, "nano-worker"}, Cache: cache, Workers: workers, Scratch: filepath.Join(b.TempDir(), "nano"),
@@ -265,7 +265,7 @@ func BenchmarkNanoWorkers(b *testing.B) {
 	b.Run("callers=4/yardstick", func(b *testing.B) { busy(b, 1, 4) })
 	b.Run("callers=workers/ours", func(b *testing.B) { busy(b, 2, 2) })
 	b.Run("callers=workers/yardstick", func(b *testing.B) { busy(b, 1, 1) })
-	// What the machine gives: programs that only compute, and ones that start, each alone and two at a time.
+	// The speed of the machine: programs that only compute, and ones that start, each alone and two at a time.
 	python := hostPython(b)
 	raw := func(b *testing.B, at int, code string) {
 		runs := func(count int64) {

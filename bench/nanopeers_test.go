@@ -19,8 +19,8 @@ import (
 )
 
 // The peers of the nano tier that run in Node do so in one process that lives as long as their benchmark, and tell by their own clock how
-// long each run took. What is a program of its own, Python and bun, is started by fork and exec. Their pins lie in peers/nano; they are
-// fetched on demand, and none becomes part of the product.
+// long each run took. Peers that are programs, Python and bun, are started by fork and exec. Their pins lie in peers/nano; they are fetched
+// on demand, and none becomes part of the product.
 
 // nanoPeers is the folder of the peers.
 var nanoPeers = sync.OnceValues(func() (string, error) {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// What the SDKs add is measured in their own processes, against a daemon here: a call of the SDK and the same request without it, in turn.
+// The overhead of the SDKs is measured in their own processes, against a daemon here: a call of the SDK and the same request without it, in
+// turn.
 
 // sdkPython is the Python with the tools of the SDK.
 var sdkPython = sync.OnceValues(func() (string, error) {

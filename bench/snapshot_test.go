@@ -166,7 +166,7 @@ func BenchmarkRewind(b *testing.B) {
 }
 
 // BenchmarkFork makes another space of the tree as it is now, beside `cp -a`, and of an earlier snapshot, since which ten files have
-// changed, or all. What the first fork took, which makes the tree one that is shared, is told apart.
+// changed, or all. The time of the first fork, which makes the tree one that is shared, is reported apart.
 func BenchmarkFork(b *testing.B) {
 	b.Run("ours", func(b *testing.B) { newTree(b).forks(b, 0) })
 	for name, changed := range map[string]int{"ten": treeChanged, "all": treeFiles} {

@@ -141,7 +141,8 @@ func TestNothingIsLeftOutUnderCI(t *testing.T) {
 	}
 }
 
-// TestTheSmokeFails names a benchmark that failed and a goal without its figures; what the machine lacks is forgiven but under CI.
+// TestTheSmokeFails names a benchmark that failed and a goal without its figures. A missing program of the machine is forgiven, but not
+// under CI.
 func TestTheSmokeFails(t *testing.T) {
 	goals := filepath.Join(t.TempDir(), "goals.json")
 	if err := os.WriteFile(goals, []byte(`[

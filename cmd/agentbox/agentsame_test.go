@@ -123,7 +123,7 @@ func (c *victim) works(agent string) []map[string]any {
 	}
 }
 
-// What differs from one time to the next, and how it is written.
+// The parts that differ from one time to the next, and their replacements.
 var (
 	variable = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[a-z]{2,8}_[0-9A-HJKMNP-TV-Z]{26}\b|sha256:[0-9a-f]{64}|\b[0-9a-f]{64}\b|` +
 		`prm_[A-Za-z0-9_.-]+|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|hmac-sha256:[0-9a-f]+`)

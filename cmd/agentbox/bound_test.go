@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// parent starts the programs that end with the tests. What asks for a signal when its parent dies gets it when the thread dies that has
-// started it; other tests end threads of this process, as each tier of spaces does that is closed. This one lives as long as the process.
+// parent starts the programs that end with the tests. A program that asks for a signal at its parent's death gets it when the thread that
+// started it dies. Other tests end threads of this process, as each closed tier of spaces does. This thread lives as long as the process.
 var parent = sync.OnceValue(func() chan<- birth {
 	births := make(chan birth)
 	go func() {

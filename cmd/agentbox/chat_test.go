@@ -11,7 +11,7 @@ import (
 )
 
 // TestChatOnATerminal is a person at a pseudo-terminal who talks with an agent: answers are drawn while they come, tool calls are lines,
-// questions are answered, what runs is stopped, and the terminal is left as it was.
+// questions are answered, the run can be stopped, and the terminal is left as it was.
 func TestChatOnATerminal(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

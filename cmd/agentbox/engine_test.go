@@ -16,8 +16,8 @@ import (
 // claim all the same, and claims the run again, so that there may be more attempts than were meant.
 const claimTime = 3 * time.Second
 
-// shop is a daemon that leaves runs to engines outside of it, and may run one of them at a time: what an engine has done in a space for
-// its run needs no place beside it.
+// shop is a daemon that leaves runs to engines outside of it, and may run one of them at a time. The operations of an engine in a space
+// need no other place.
 func shop(t *testing.T) *victim {
 	t.Helper()
 	// this test asks often, by the key of the engines

@@ -81,8 +81,8 @@ func (c *victim) run(command string) (status int, what string, succeeded bool) {
 	}
 }
 
-// A disk that fills up under the daemon: what cannot be recorded is refused with a code, nothing hangs, nothing that was acknowledged is
-// lost, and with room again the same daemon goes on, and so does the next.
+// A disk fills up under the daemon. The daemon refuses events that it cannot record with a code, nothing hangs, and no acknowledged event
+// is lost. With room again the same daemon goes on, and so does the next.
 func TestFaultDiskFull(t *testing.T) {
 	t.Parallel()
 	dir := small(t, 32<<20)

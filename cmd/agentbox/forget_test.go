@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// TestTheDaemonIsKilledWhileItRedacts kills the daemon with SIGKILL while it redacts a run, again and again: what was recorded by then is
-// done by the next daemon, so that no file of the log has the text; what was not is there as before. The log verifies each time.
+// TestTheDaemonIsKilledWhileItRedacts kills the daemon with SIGKILL while it redacts a run, again and again. The next daemon finishes
+// recorded redactions, so that no file of the log has the text. Data without a recorded redaction are there as before. The log verifies
+// each time.
 func TestTheDaemonIsKilledWhileItRedacts(t *testing.T) {
 	t.Parallel()
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(5,
@@ -66,9 +67,8 @@ func TestTheDaemonIsKilledWhileItRedacts(t *testing.T) {
 	t.Logf("%d redactions were recorded before the kill", done)
 }
 
-// TestTheDaemonIsKilledWhileTheTimeOfRunsEnds kills the daemon with SIGKILL at the moments at which runs come to the end of their time.
-// What it left undone the next one does: in the end each run is forgotten once, each of its events redacted once, and no file of the log
-// has a text.
+// TestTheDaemonIsKilledWhileTheTimeOfRunsEnds kills the daemon with SIGKILL at the moments at which runs come to the end of their time. The
+// next daemon does the rest: in the end each run is forgotten once, each of its events is redacted once, and no file of the log has a text.
 func TestTheDaemonIsKilledWhileTheTimeOfRunsEnds(t *testing.T) {
 	t.Parallel() // most of it is a minute of waiting
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(7,

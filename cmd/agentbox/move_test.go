@@ -112,8 +112,9 @@ func sentFile(t *testing.T, ws id.Workspace, n int) []byte {
 	return file.Bytes()
 }
 
-// TestTheDaemonIsKilledWhileItImports kills the daemon with SIGKILL while it takes a workspace in: all of it is there afterwards or
-// nothing, what was acknowledged is there, and the same request made again, under its key, has it there once. The log verifies each time.
+// TestTheDaemonIsKilledWhileItImports kills the daemon with SIGKILL while it takes a workspace in. Afterwards all of it is there or
+// nothing, and nothing acknowledged is lost. The same request again, under its key, has the workspace there once. The log verifies each
+// time.
 func TestTheDaemonIsKilledWhileItImports(t *testing.T) {
 	t.Parallel()
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(9,

@@ -27,7 +27,7 @@ import (
 	"agentbox/internal/testkit/platter"
 )
 
-// report is an acknowledged run: what the daemon has answered.
+// report is the daemon's answer about an acknowledged run.
 type report struct {
 	run    id.Run
 	events string // its results, as JSON

@@ -12,7 +12,7 @@ import (
 )
 
 // TestTheProofsPageIsTrue runs every command of docs/PROOFS.md, in order, on a data directory that a daemon made, and the programs that
-// check a proof with stock tools alone. What they accept they no longer accept with one byte changed.
+// check a proof with stock tools alone. They refuse the same proof with one byte changed.
 func TestTheProofsPageIsTrue(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "PROOFS.md"))
 	if err != nil {

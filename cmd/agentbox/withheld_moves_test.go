@@ -70,8 +70,8 @@ func (c *victim) cell(in, language, code string) string {
 	return string(raw)
 }
 
-// TestThreatCellsRememberWhatAStricterPolicyWithholds has cells of both languages read a file before a policy comes that withholds it.
-// What they remember of it is gone then, also after a rewind to before and in a fork of before; the answer and the event say so.
+// TestThreatCellsRememberWhatAStricterPolicyWithholds has cells of both languages read a file before a policy comes that withholds it. Then
+// their memory of it is gone, also after a rewind to before and in a fork of before; the answer and the event say so.
 func TestThreatCellsRememberWhatAStricterPolicyWithholds(t *testing.T) {
 	t.Setenv("AGENTBOX_CACHE", cache())
 	c := keeping(t, filepath.Join(t.TempDir(), "data"))
@@ -120,7 +120,7 @@ func TestThreatCellsRememberWhatAStricterPolicyWithholds(t *testing.T) {
 	}
 	forgot("after the change", in)
 
-	// What cells remember from now on is of the new policy, and stays when the next one withholds the same.
+	// The later memory of cells is under the new policy, and stays when the next policy withholds the same.
 	c.cell(in, "python", "kept = 'fresh'")
 	for _, policy := range []string{"restrictive", "standard"} {
 		if changed := c.post(in+"/policy", `{"policy":"`+policy+`"}`); changed["warnings"] != nil {

@@ -43,7 +43,7 @@ func TestReadingSQLite(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.script, err)
 		}
-		// What follows the command itself: its traits, files and doubts.
+		// The facts about the command itself: its traits, files and doubts.
 		if got := show(r); got[strings.Index(got, " <")+1:] != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.script, got, c.want)
 		}

@@ -27,7 +27,7 @@ func TestWhatIsAnOrder(t *testing.T) {
 	}
 }
 
-// What was recorded of an operation is what its step and its last call tell.
+// The record of an operation is the data of its step and of its last call.
 func TestWhatWasRecordedOfAnOperation(t *testing.T) {
 	input := json.RawMessage(`{"index":4}`)
 	for name, c := range map[string]struct {

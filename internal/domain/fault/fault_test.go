@@ -21,7 +21,7 @@ func TestTheNamesOfKinds(t *testing.T) {
 	}
 }
 
-// What is known of an error is that of the first fault in it; what is none is a defect of the program.
+// The properties of an error are those of the first fault in it. An error without a fault is a defect of the program.
 func TestWhatIsKnownOfAnError(t *testing.T) {
 	plain := fault.New(fault.Denied, "no", "you may not, %s", "Ada")
 	wrapped := fault.Wrap(io.EOF, fault.Exhausted, "full", "no room for %d", 3)

@@ -113,7 +113,7 @@ func TestWhatIsMadeIsFixed(t *testing.T) {
 	}
 }
 
-// What is made later sorts behind an event of an earlier source, and an event that names no time or the last one changes nothing.
+// A later id sorts behind an event of an earlier source. An event that names no time or the last one changes nothing.
 func TestWhatIsMadeBehindAnEvent(t *testing.T) {
 	const now = 0x019b7ca98c8a
 	for name, e := range map[string]id.Event{

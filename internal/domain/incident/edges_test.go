@@ -95,7 +95,7 @@ func TestWhatAnEventSaysOfAnIncident(t *testing.T) {
 	}
 }
 
-// What is said of an incident is text within its bounds, and comes back as it was said.
+// The texts of an incident are within their bounds, and come back unchanged.
 func TestWhatIsSaidOfAnIncident(t *testing.T) {
 	i := incident.Incident{ID: one, Status: incident.Open, RCA: &incident.RCA{}, Learning: []incident.Learning{{}}}
 	for _, s := range []incident.Severity{incident.Low, incident.Medium, incident.High, incident.Critical} {

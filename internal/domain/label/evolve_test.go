@@ -50,7 +50,7 @@ func TestALabelIsWhatWasSetLast(t *testing.T) {
 	}
 }
 
-// An access is what was allowed, reading and writing apart. What was refused, and what was not said, opens nothing.
+// An access opens the allowed uses, reading and writing apart. A refused use, or one that was not named, stays closed.
 func TestAnAccessIsWhatWasAllowed(t *testing.T) {
 	said := func(action string, o policy.Outcome) label.Accessed {
 		return label.Accessed{Resource: thing, Action: action, Level: label.Confidential, Decision: o}
@@ -129,7 +129,7 @@ func TestGuardsCountWhatIsKept(t *testing.T) {
 	}
 }
 
-// What was allowed holds for an hour, and for no stricter level than it was allowed for.
+// An access holds for an hour, and for no stricter level than it was allowed for.
 func TestHowLongAnAccessHolds(t *testing.T) {
 	near := label.Nearness{At: now, Level: label.Confidential}
 	last := now.Add(label.AccessTime)

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// What of an environment is a secret, at each edge: how long a value is, and how many letters and digits a part of it has.
+// Which variables of an environment are secrets, at each edge: the length of a value, and the number of letters and digits in a part of it.
 func TestTheEdgesOfAValue(t *testing.T) {
 	for _, c := range []struct {
 		name, value string
@@ -166,7 +166,7 @@ func TestWhatTellsOfASecret(t *testing.T) {
 	}
 }
 
-// Names that become one name stay apart, what is not a letter of HTML stays one, and a name that stands twice is seen beside arrays and
+// Names that become one name stay apart, a character that is no letter of HTML stays one, and a repeated name is seen beside arrays and
 // texts.
 func TestNamesStayApart(t *testing.T) {
 	one := secret(t, leak.GitHubToken)
@@ -310,7 +310,7 @@ func TestASecretThatIsSplitInItsBeginning(t *testing.T) {
 	}
 }
 
-// What lies too deep is taken out where it may hold a secret, in arrays and in objects, and what holds none stays.
+// A value that lies too deep is taken out where it may hold a secret, in arrays and in objects. Other deep values stay.
 func TestWhatLiesTooDeep(t *testing.T) {
 	one := secret(t, leak.GitHubToken)
 	nested := func(v string, open, shut string, n int) string {
@@ -329,7 +329,7 @@ func TestWhatLiesTooDeep(t *testing.T) {
 	}
 }
 
-// What is not JSON comes back as it was, a text of too many secrets goes as a whole, and other secrets between its pieces hide none.
+// A text that is not JSON comes back unchanged, a text of too many secrets goes as a whole, and other secrets between its pieces hide none.
 func TestTheEdgesOfAScan(t *testing.T) {
 	one, other := secret(t, leak.GitHubToken), secret(t, leak.SlackToken)
 	for _, data := range []string{`{"a":"` + one, `"` + one + `" 1`, `{"a":"` + one + `"}}`, one} {
@@ -354,7 +354,7 @@ func TestTheEdgesOfAScan(t *testing.T) {
 	}
 }
 
-// TestTheMaskOfAVariable holds that a mask is no secret: it is shown in the place of one. What only resembles a mask is none.
+// TestTheMaskOfAVariable holds that a mask is no secret: it is shown in the place of one. A text that only resembles a mask is no mask.
 func TestTheMaskOfAVariable(t *testing.T) {
 	mask := policy.Mask([]byte("thirty-two bytes of a keyed hash"))
 	for name, c := range map[string]struct {

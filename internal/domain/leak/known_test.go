@@ -102,7 +102,7 @@ func TestStreams(t *testing.T) {
 			t.Errorf("%.30q became %.60q", open, got)
 		}
 	}
-	// What may be the beginning of a secret is held back, to a bound.
+	// A possible beginning of a secret is held back, up to a bound.
 	s := leak.NewStream(known)
 	if got := s.Next([]byte("sk-" + strings.Repeat("a", leak.MaxHeld-3))); len(got) != 0 {
 		t.Errorf("%d bytes are shown of what may go on", len(got))

@@ -76,7 +76,7 @@ func TestSecretsAreTakenOutWhereverTheyStand(t *testing.T) {
 				}
 			}
 		}
-		// As escapes, which say the same to whoever reads them.
+		// As escapes, which mean the same to a reader.
 		var escaped strings.Builder
 		for _, r := range s {
 			fmt.Fprintf(&escaped, `\u%04x`, r)
@@ -107,7 +107,7 @@ func TestWhatIsNoSecretStaysByteForByte(t *testing.T) {
 	}
 }
 
-// What lies beyond the limits and may hold a secret is taken out as a whole.
+// A text beyond the limits that may hold a secret is taken out as a whole.
 func TestPaddingHidesNothing(t *testing.T) {
 	s := secret(t, leak.GitHubToken)
 	deep := any(s)
@@ -223,7 +223,7 @@ func FuzzHidden(f *testing.F) {
 			return
 		}
 		hidden := kinds[n%len(kinds)]
-		// What continues a secret, or stands before it like a letter of its word, makes it another word.
+		// A text that continues a secret, or stands before it like a letter of its word, makes it another word.
 		text := before + " " + hidden + " " + after
 		planted := 0
 		var plant func(v any) any
@@ -277,7 +277,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// What stands under a name that stands twice is read by nobody, so that a secret there would be found by nobody.
+// Nobody reads the first value of a repeated name, so nobody would find a secret there.
 func TestANameThatStandsTwiceHidesNothing(t *testing.T) {
 	s := secret(t, leak.GitHubToken)
 	for data, want := range map[string]string{

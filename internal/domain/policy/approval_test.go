@@ -257,7 +257,7 @@ func TestTheEndOfAQuestion(t *testing.T) {
 	}
 }
 
-// What an approval stores is canonical whenever it is read, and what has no canonical form is refused.
+// An approval stores its action in canonical form, whenever it is read. An action without a canonical form is refused.
 func TestStoredBytesAreCanonical(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for raw, want := range map[string]string{

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of the registry")
 
-// TestTheRegistry holds every built-in action as the table says: what it may do, who may do it, and how carefully it is treated. Read the
-// difference after -update as one of the rights of everybody.
+// TestTheRegistry holds every built-in action as the table says: its effects, its roles, and its safeguards. Read the difference after
+// -update as a change of everybody's rights.
 func TestTheRegistry(t *testing.T) {
 	var b strings.Builder
 	for _, k := range policy.Registry() {

@@ -87,7 +87,7 @@ func TestWithholdMatchesDeepPathsInTime(t *testing.T) {
 	}
 }
 
-// What is matched is what a plain reading says: some names of the path, one behind the other, fit the pattern; without below up to the end.
+// A pattern matches as it reads: consecutive names of the path fit the pattern, and without 'below' up to the end of the path.
 func TestWithholdMatchesAsItReads(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		alphabet := []string{"a", "b", ".", "*", "/"}

@@ -124,7 +124,7 @@ func TestTheDocumentsOfARoom(t *testing.T) {
 	}
 }
 
-// What remains of what was said holds no word of anybody, and says still which fields were set.
+// The remains of messages hold no word of anybody, and still say which fields were set.
 func TestWhatRemainsOfARoom(t *testing.T) {
 	word, status := "w", room.Closed
 	list := []string{"w"}

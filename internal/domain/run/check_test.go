@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// What an operation may say, at each edge: an encoding, the name of a variable.
+// The values that an operation may have, at each edge: an encoding, the name of a variable.
 func TestTheEdgesOfAnOperation(t *testing.T) {
 	for encoding, ok := range map[string]bool{"": true, "utf-8": true, "base64": true, "utf-16": false, "UTF-8": false, "x": false} {
 		for _, typ := range []string{run.OpCreateFile, run.OpReadFile} {

@@ -44,7 +44,8 @@ func jsonFields(v any) map[string]string {
 	return fields
 }
 
-// TestEveryOperationHasACompleteRow holds the table of operations to its contract. Whatever depends on operations is derived from it.
+// TestEveryOperationHasACompleteRow holds the table of operations to its contract. Everything that depends on operations is derived from
+// it.
 func TestEveryOperationHasACompleteRow(t *testing.T) {
 	sent, results, used := jsonFields(run.Operation{}), jsonFields(run.Result{}), map[string]bool{}
 	actions := map[string]string{}

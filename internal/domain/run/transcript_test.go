@@ -198,7 +198,7 @@ func TestCarriedFiles(t *testing.T) {
 	}
 }
 
-// TestCopyTakesOutMore copies a transcript and takes more out of it: what was taken out before stays noted.
+// TestCopyTakesOutMore copies a transcript and takes more out of it. Earlier removals stay noted.
 func TestCopyTakesOutMore(t *testing.T) {
 	before, err := ReadTranscript(bytes.NewReader(told(t, RedactEnv)))
 	if err != nil {

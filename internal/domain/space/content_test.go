@@ -91,7 +91,7 @@ func FuzzDecodeContent(f *testing.F) {
 		if len(got) > max {
 			t.Fatalf("%q: %d bytes came out", content, len(got))
 		}
-		// One content has one text: what is taken is what encoding it again gives.
+		// One content has one text: a text is accepted only if encoding its content again gives the same text.
 		if encoded && base64.StdEncoding.EncodeToString(got) != content || !encoded && string(got) != content {
 			t.Fatalf("%q decodes to %q", content, got)
 		}

@@ -193,7 +193,7 @@ func TestARunInASpace(t *testing.T) {
 	}
 }
 
-// What the runs of a paused space do shows when it is resumed.
+// The changes by the runs of a paused space show when it is resumed.
 func TestARunInAPausedSpace(t *testing.T) {
 	s := space.Space{ID: "spc_1", Status: space.Ready}
 	for _, c := range []struct {

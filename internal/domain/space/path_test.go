@@ -90,7 +90,7 @@ func FuzzCleanPath(f *testing.F) {
 		if again, err := space.CleanPath(got); err != nil || again != got {
 			t.Fatalf("%q: %q cleans to %q, %v", p, got, again, err)
 		}
-		// Whatever folder it is joined to, it stays in it.
+		// The path stays in any folder that it is joined to.
 		if joined := path.Join("/in/here", got); joined != "/in/here" && !strings.HasPrefix(joined, "/in/here/") {
 			t.Fatalf("%q: %q leads to %q", p, got, joined)
 		}

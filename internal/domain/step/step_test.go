@@ -175,7 +175,7 @@ func TestTheDocumentOfAnArtifact(t *testing.T) {
 	}
 }
 
-// What remains are ids, numbers and words of the program. Events of operations, which have the same names, are for others to say.
+// The remains are ids, numbers and words of the program. Other packages test the events of operations, which have the same names.
 func TestWhatRemainsOfSteps(t *testing.T) {
 	size := int64(3)
 	ended := step.Ended{Call: "tc_1", Run: "run_1", Tool: "saw", Output: json.RawMessage(`"w"`), Error: json.RawMessage(`"w"`), Message: "w",

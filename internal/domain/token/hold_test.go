@@ -57,7 +57,7 @@ func TestWhatKeepsATokenFromBeingInForce(t *testing.T) {
 	}
 }
 
-// What one token of a chain does not permit, the chain does not permit, and the answer says what that token says.
+// A chain permits only the uses that each of its tokens permits. The answer is that of the token that refuses.
 func TestEveryTokenOfAChainHasToPermitAUse(t *testing.T) {
 	narrow := token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.FileRead}}
 	root := token.Token{ID: "cap_0", IssuedTo: "usr_a", Scopes: narrow}

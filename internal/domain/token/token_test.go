@@ -310,7 +310,7 @@ func TestEvolve(t *testing.T) {
 	}
 }
 
-// What would permit nothing is not granted, and what the parent does not permit is named.
+// A grant that would permit nothing is refused, and the refusal names the scopes that the parent does not permit.
 func TestATokenThatPermitsNothingIsNotUseful(t *testing.T) {
 	acts := func(actions ...string) token.Scopes {
 		return token.Scopes{Rooms: []string{token.Any}, Actions: actions}

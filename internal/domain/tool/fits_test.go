@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// TestFits holds values to schemas: what does not fit is named by its place, and what the schema does not speak of fits.
+// TestFits holds values to schemas. An error names the place of a value that does not fit. Values without a schema fit.
 func TestFits(t *testing.T) {
 	person := `{"type":"object","additionalProperties":false,"required":["name"],"properties":{"name":{"type":"string"},` +
 		`"age":{"type":["integer","null"]},"tags":{"type":"array","maxItems":2,"items":{"enum":["a","b"]}},"boss":{"$ref":"#"}}}`

@@ -49,8 +49,8 @@ func TestLookedAt(t *testing.T) {
 	}
 }
 
-// Whatever the facts, a verdict from the policies that are not bound to another action, and from what they look at, is the verdict from
-// everything.
+// For all facts, a verdict from the policies that are not bound to another action, and from the entities that they look at, is the verdict
+// from all of them.
 func TestVerdictNeedsOnlyWhatIsAsked(t *testing.T) {
 	conditions := []string{
 		`context.path like "*.md"`, `context has path && context.size_bytes < 10`, `context has unheard_of`, `context.traits.contains("x")`,

@@ -83,8 +83,8 @@ func forked(t *testing.T, s filestest.Subject, to id.Space, at space.Snapshot, s
 	return dir
 }
 
-// TestThreatAContextOutlivesAStricterPolicy changes what is withheld: the interpreter contexts are gone then, after a rewind to before,
-// in a fork of before, and where the daemon ended on the way. What only lies beside them stays.
+// TestThreatAContextOutlivesAStricterPolicy changes the withheld paths. Then the interpreter contexts are gone, after a rewind to before,
+// in a fork of before, and where the daemon ended on the way. Files beside them stay.
 func TestThreatAContextOutlivesAStricterPolicy(t *testing.T) {
 	root := t.TempDir()
 	s := openSpacesIn(t, root)

@@ -79,7 +79,7 @@ func TestFramesOfAnEarlierLayout(t *testing.T) {
 	}
 }
 
-// TestFramesAfterACrash cuts the file at every byte, as a crash may: what was whole is there, the rest is gone, and numbers go on.
+// TestFramesAfterACrash cuts the file at every byte, as a crash may. Whole frames are there, the rest is gone, and numbers go on.
 func TestFramesAfterACrash(t *testing.T) {
 	dir := quickDir(t)
 	s := openFrames(t, dir, clock{}, 0)
@@ -199,8 +199,8 @@ func TestFramesFlipped(t *testing.T) {
 	}
 }
 
-// TestFramesTornByAPowerCut loses parts of what the disk was not yet told to keep, with whole frames behind them: what lies before is
-// there, and numbers go on. What it was told to keep is never cut off, nor is anything where the mark that tells the two apart is lost.
+// TestFramesTornByAPowerCut loses parts of the bytes that the disk was not yet told to keep, with whole frames behind them. The bytes
+// before are there, and numbers go on. Synced bytes are never cut off, nor is anything where the mark that tells the two apart is lost.
 func TestFramesTornByAPowerCut(t *testing.T) {
 	dir := quickDir(t)
 	s := openFrames(t, dir, clock{}, 0)
@@ -405,7 +405,7 @@ func TestFramesOnAFullDisk(t *testing.T) {
 	})
 }
 
-// FuzzFrames opens a file of any bytes. Whatever they are, what is appended afterwards can be read.
+// FuzzFrames opens a file of any bytes. Frames that are appended afterwards can be read.
 func FuzzFrames(f *testing.F) {
 	dir := f.TempDir()
 	s := openFrames(f, dir, clock{}, 0)

@@ -361,7 +361,7 @@ func TestSeedFromFolder(t *testing.T) {
 	}
 }
 
-// FuzzSeed unpacks what might be an archive. Whatever it is, nothing appears outside the space and nothing is left of what is refused.
+// FuzzSeed unpacks any bytes as an archive. Nothing appears outside the space, and nothing is left of a refused archive.
 func FuzzSeed(f *testing.F) {
 	f.Add(tarOf(f, tarFile("a/f", "hello"), tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "a"}))
 	f.Add(tarOf(f, tarFile("../f", "hello")))

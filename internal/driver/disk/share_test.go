@@ -279,7 +279,7 @@ func TestForksShareWhatTheyDoNotChange(t *testing.T) {
 			t.Errorf("a fork holds\n%v\nwant\n%v", got, want)
 		}
 	}
-	// Of what the origin holds, a fork has what was written after the first fork, and nothing else.
+	// A fork has the origin's files since the first fork, and nothing else of it.
 	if got := l.takes(string(forkA) + "/upper"); got < 1<<20 || got > 2<<20 {
 		t.Errorf("the fork takes %d bytes beside its snapshot", got)
 	}
@@ -318,7 +318,7 @@ func TestForksShareWhatTheyDoNotChange(t *testing.T) {
 	}
 }
 
-// What the space that is forked may rely on: it goes on as if nothing had happened.
+// The promises to a space that is forked: it goes on as if nothing had happened.
 func TestTheOriginIsAsItWas(t *testing.T) {
 	l := &lair{t: t, root: filepath.Join(t.TempDir(), "spaces")}
 	l.open()
@@ -404,7 +404,7 @@ func TestSharingThatACrashInterrupts(t *testing.T) {
 	}
 }
 
-// What no snapshot holds, or must be kept from forks, keeps a space from sharing its files: a fork of it makes its own.
+// Files that no snapshot holds, or that must be kept from forks, keep a space from sharing its files. Then a fork makes its own.
 func TestWhatIsNotShared(t *testing.T) {
 	for name, spoil := range map[string]func(l *lair, dir string) error{
 		"a pipe":                    func(_ *lair, dir string) error { return unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600) },
@@ -454,7 +454,7 @@ func TestWhatIsNotShared(t *testing.T) {
 	}
 }
 
-// What is forgotten goes from the tree as well; a space that shows it keeps it, as its own, and loses it for good when it deletes it.
+// Forgotten content goes from the tree as well. A space that shows it keeps it as its own, and loses it for good when it deletes it.
 func TestForgettingReachesFrozenTrees(t *testing.T) {
 	l := newLair(t)
 	const secret = "of the origin: a/b/two"

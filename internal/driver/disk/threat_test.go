@@ -257,7 +257,7 @@ func TestThreat18PipesAndDevices(t *testing.T) {
 			special = append(special, name)
 		}
 	}
-	for _, path := range special { // a pipe without another end would keep whoever opens it waiting
+	for _, path := range special { // opening a pipe without another end would wait
 		_, err := f.Read(t, path)
 		wantIs(t, "read "+path, err, space.ErrNotAFile)
 		_, err = f.Edit(t, path, space.Edit{Old: "a", New: "b"})
@@ -360,7 +360,7 @@ func TestThreat18Mounts(t *testing.T) {
 	})
 }
 
-// TestThreat08ContentSwapped: what is written is what was decided on, whatever the source turns into while it is read.
+// TestThreat08ContentSwapped holds that the written bytes are those of the decision, even if the source changes while it is read.
 func TestThreat08ContentSwapped(t *testing.T) {
 	f := newFence(t)
 	decided, swapped := strings.Repeat("decided ", 8192), strings.Repeat("swapped ", 8192)

@@ -299,7 +299,7 @@ func TestAStricterPolicyHoldsAfterRewindForkAndRestart(t *testing.T) {
 	}
 }
 
-// What code hides deep, or under a name that is not a text, a stricter policy finds all the same, also after a rewind and a restart.
+// A stricter policy finds files that code hides deep, or under a name that is not a text, also after a rewind and a restart.
 func TestThreatAStricterPolicyReachesEveryName(t *testing.T) {
 	root := t.TempDir()
 	s := openSpacesIn(t, root)

@@ -66,7 +66,7 @@ func paired(t *testing.T, index *Index, text string) bool {
 	return false
 }
 
-// What is removed is not only marked as removed: the pages have its pairs before, and not afterwards.
+// A removal removes the bytes: the pages have the pairs before, and not afterwards.
 func TestForgottenPairsAreOverwritten(t *testing.T) {
 	i := open(t, filepath.Join(t.TempDir(), "search.db"))
 	entries := []fulltext.Entry{{Place: 1, Key: "a", Text: "public words"}, {Place: 2, Key: "b", Text: "秘密"}}

@@ -76,7 +76,7 @@ func TestATreeIsPlantedOnceByAll(t *testing.T) {
 	}
 }
 
-// What one program forgets another one has for CheckTime at most; one that stood still looks before it opens anything.
+// A second program keeps a forgotten key for CheckTime at most. After a stop it checks before it opens anything.
 func TestWhatAnotherForgetsIsDropped(t *testing.T) {
 	dir, clock := t.TempDir(), &hand{at: time.Unix(1_000_000_000, 0)}
 	mine, theirs := shared(t, dir, clock.now), shared(t, dir, clock.now)

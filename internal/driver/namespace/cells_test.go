@@ -272,7 +272,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// Code of a cell shares its process with the program that speaks to the daemon. What it says there is bounded, and is about itself.
+// Code of a cell shares its process with the program that speaks to the daemon. Its messages are bounded, and about itself.
 func TestCellForgesMessages(t *testing.T) {
 	c := contexts(t)
 	for _, code := range []string{

@@ -137,7 +137,7 @@ func TestFilesWithoutAName(t *testing.T) {
 	})
 }
 
-// What stays below the bound, what is memory, and what others of the host write ends no command.
+// Files below the bound, memory, and the files of other programs of the host end no command.
 func TestFilesWithoutANameBelowTheBound(t *testing.T) {
 	defer writeBeside(t)()
 	tryTogether(t, map[string]string{

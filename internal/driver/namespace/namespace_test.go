@@ -126,7 +126,7 @@ func host(t *testing.T) spacetest.Host {
 	t.Helper()
 	tier := openTier(t)
 	h := spacetest.Host{Tier: tier, Permit: issue, Place: place, IDs: id.NewSource(time.Now, rand.Reader)}
-	// What this host cannot enforce is found out as the tier does it.
+	// The bounds that this host cannot enforce are found out as the tier does it.
 	g, failed := tier.groups.create(tier.groupName("probe"), h.Spec(t).Limits)
 	for bound := range failed {
 		if bound == "pids" {
@@ -143,7 +143,8 @@ func host(t *testing.T) spacetest.Host {
 
 func TestConformance(t *testing.T) { spacetest.Run(t, host(t)) }
 
-// TestUnprivileged runs the tests again as a user without any privilege. What the host then cannot enforce is left out and named.
+// TestUnprivileged runs the tests again as a user without any privilege. It leaves out the bounds that the host then cannot enforce, and
+// names them.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("this run is one")

@@ -60,8 +60,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestASpaceThatCannotStartIsNone makes a space whose folder is not there: what comes back beside the error must be no space at all, for
-// whoever keeps it closes it later.
+// TestASpaceThatCannotStartIsNone makes a space whose folder is not there. No space may come back beside the error, because the caller
+// would close it later.
 func TestASpaceThatCannotStartIsNone(t *testing.T) {
 	tier := openTier(t)
 	dir, uid := place(t)

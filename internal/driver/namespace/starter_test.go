@@ -214,7 +214,7 @@ func TestLauncherKilledAtWork(t *testing.T) {
 			t.Errorf("got %v, want space_not_started", err)
 		}
 	}
-	// What was about to become an init looked like its launcher, so some may have been killed just after they were started.
+	// A process that was about to become an init looked like its launcher, so some may have been killed just after they were started.
 	for start := time.Now(); ; {
 		inits := named(t, initName+"\x00"+tier.owner+"\x00")
 		stand := 0
@@ -278,7 +278,7 @@ func children(t *testing.T, thread int) []int {
 	return pids
 }
 
-// TestLauncher looks at a launcher from outside: what it keeps is what starting an init takes.
+// TestLauncher looks at a launcher from outside: it holds only the resources that starting an init takes.
 func TestLauncher(t *testing.T) {
 	h := host(t)
 	h.Create(t, h.Spec(t))
@@ -336,7 +336,7 @@ func TestLauncher(t *testing.T) {
 	}
 }
 
-// TestStarvedStart starts spaces with less and less memory until none can be: what the kernel then kills is never this process, and the
+// TestStarvedStart starts spaces with less and less memory until none can be started. The kernel never kills this process then, and the
 // next space starts as ever.
 func TestStarvedStart(t *testing.T) {
 	h := host(t)

@@ -136,7 +136,7 @@ func TestMeasureDepth(t *testing.T) {
 	}
 }
 
-// Whoever moves folders far below while they are measured does not lead the walk anywhere else.
+// Moving folders far below while they are measured does not lead the walk anywhere else.
 func TestMeasureFarSwap(t *testing.T) {
 	dir := t.TempDir()
 	made := nest(t, dir, deepest+20)

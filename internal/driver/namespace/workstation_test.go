@@ -75,7 +75,7 @@ func TestWorkstation(t *testing.T) {
 	}
 }
 
-// What agents do at a workstation works within the limits of a space, as its user, without a network.
+// The usual work of agents at a workstation works within the limits of a space, as its user, without a network.
 func TestWork(t *testing.T) {
 	h, spec, s := workstation(t)
 	for name, c := range map[string]struct{ script, want string }{

@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// TestSweep: what a living daemon uses stays and is said to be used, what nobody has used for a month goes, and what is not the cache's
-// is not touched.
+// TestSweep holds that files in use stay and are reported as used, that files unused for a month go, and that files of others are not
+// touched.
 func TestSweep(t *testing.T) {
 	cache := t.TempDir()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

@@ -17,7 +17,7 @@ func TestAWorkerHasNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	workers := 0
-	// What Go's runtime keeps open to know how many processors it has can only be read.
+	// The files that Go's runtime keeps open to count the processors can only be read.
 	known := regexp.MustCompile(
 		`^(pipe:\[\d+\]|/dev/null|anon_inode:\[(eventpoll|eventfd|pidfd)\]|/memfd:agentbox-image ` +
 			`\(deleted\)|/proc/\d+/pagemap|/sys/fs/cgroup/.*cpu[.\w]*)$`)

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/space/spacetest"
 )
 
-// What pollutes an interpreter as far as its code can.
+// Code that pollutes an interpreter as far as it can.
 var pollutions = map[string][]string{
 	"python3": {
 		"import builtins, sys, os, json, random, gc\nbuiltins.print = None; builtins.len = lambda x: 7; sys.modules['json'] = None; " +
@@ -45,7 +45,7 @@ var pollutions = map[string][]string{
 	},
 }
 
-// What shows the state in which an interpreter begins.
+// Code that shows the state in which an interpreter begins.
 var looks = map[string]string{
 	"python3": "import sys, gc, os, hashlib, random\nprint(sorted(sys.modules), sorted(vars(__builtins__)), sys.path, dict(os.environ), " +
 		"os.getcwd(), sys.getrecursionlimit(), gc.isenabled(), " +

@@ -183,7 +183,7 @@ func TestSQLiteWithinItsBounds(t *testing.T) {
 	}
 }
 
-// TestSQLiteOpensHostileFiles damages a database at many places. Whatever the shell makes of it, it ends, and the worker lives.
+// TestSQLiteOpensHostileFiles damages a database at many places. The shell always ends, and the worker lives.
 func TestSQLiteOpensHostileFiles(t *testing.T) {
 	haveSQLite(t)
 	h := host(t)

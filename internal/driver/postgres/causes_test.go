@@ -54,7 +54,7 @@ func TestCausesOfAnOldDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the migration adds is taken away again, so that the tables are those of before it.
+	// The additions of the migration are removed, so that the tables are those of before it.
 	for _, sql := range []string{`ALTER TABLE agentbox.events DROP COLUMN causation`,
 		`DELETE FROM agentbox.goose_db_version WHERE version_id >= 3`} {
 		if _, err := db.Exec(t.Context(), sql); err != nil {

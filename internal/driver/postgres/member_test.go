@@ -104,7 +104,7 @@ func TestMembersShareAReign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What one has acknowledged the other one reads.
+	// A member reads the events that the other one has acknowledged.
 	if doc, err := second.Document(t.Context(), journaltest.Workspace, "notes", "n"); err != nil || doc.Version != 4 {
 		t.Errorf("the document is at version %d, %v, want 4", doc.Version, err)
 	}
@@ -190,7 +190,7 @@ func TestOneLeads(t *testing.T) {
 		t.Errorf("%s leads again", second)
 	}
 	cut(t, address)
-	<-leads // whoever is first
+	<-leads // the first leader
 	n := 0
 	for _, m := range members(t, last) {
 		if m.Leads {
@@ -305,7 +305,7 @@ func TestAMemberIsGivenUp(t *testing.T) {
 	}
 }
 
-// What a name stands for is one's at a time, whichever daemon asks.
+// The meaning of a name belongs to one member at a time, whichever daemon asks.
 func TestExclusive(t *testing.T) {
 	address, keys := pgtest.Start(t).Database(), filepath.Join(t.TempDir(), "keys")
 	a, b := memberOf(t, address, keys, nodeA, nil), memberOf(t, address, keys, nodeB, nil)

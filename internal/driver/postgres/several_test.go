@@ -126,7 +126,7 @@ func TestSeveralDaemons(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					// What was acknowledged here is read there.
+					// Events acknowledged here are read there.
 					other := daemons[(n+1)%len(daemons)]
 					if doc, err := other.Document(t.Context(), journaltest.Workspace, "notes", key); err != nil || doc.Seq < r.Events[0].Seq {
 						t.Errorf("behind event %d the document is of %d, %v", r.Events[0].Seq, doc.Seq, err)
@@ -477,8 +477,8 @@ func cut(t *testing.T, address string) {
 	}
 }
 
-// Whoever hears of an event, and reads a document that it has changed, reads it as it is since: from the daemon that appends, alone or
-// not, and from another.
+// A reader that hears of an event and reads a document that it has changed gets the changed document: from the daemon that appends, alone
+// or not, and from another.
 func TestWhoHearsOfAnEventReadsItsDocument(t *testing.T) {
 	server := pgtest.Start(t)
 	for name, alone := range map[string]bool{"alone": true, "shared": false} {
@@ -505,7 +505,7 @@ func TestWhoHearsOfAnEventReadsItsDocument(t *testing.T) {
 						}
 					}
 				})
-				wg.Go(func() { // and whoever looks without waiting
+				wg.Go(func() { // and a reader that does not wait
 					for last := uint64(0); last < events; {
 						found, err := j.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, Last: true, Limit: 1})
 						if err != nil {

@@ -37,7 +37,7 @@ func database(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// The log is append-only for whoever reaches the database, and what is changed in spite of that is found.
+// The log is append-only for programs that reach the database, and changes in spite of that are found.
 func TestAppendOnly(t *testing.T) {
 	address, keys := pgtest.Start(t).Database(), memory.NewKeys(rand.Reader)
 	j := daemon(t, address, keys)
@@ -266,7 +266,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// What runs code in the schema and is not the log's is found by who looks, and refused by who opens.
+// Code in the schema that is not the log's is found by a verification, and refused when the log is opened.
 func TestForeignCode(t *testing.T) {
 	server := pgtest.Start(t)
 	for name, c := range map[string]struct{ sql, want string }{

@@ -22,7 +22,7 @@ func TryRoom(path string) error {
 // MendingRoom is that room, in bytes.
 const MendingRoom = mendingRoom
 
-// What is kept of the last events.
+// The part of the last events that is kept.
 const (
 	RecentEvents = recentEvents
 	RecentBytes  = recentBytes

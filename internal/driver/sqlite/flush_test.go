@@ -24,7 +24,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// dead copies the files of a log that is open and does nothing: what a daemon that was killed leaves behind.
+// dead copies the files of a log that is open and does nothing, as a killed daemon leaves them.
 func dead(t testing.TB, path string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "log.db")
@@ -96,8 +96,8 @@ func asked(r *rapid.T) projection.Query {
 	return q
 }
 
-// Whatever part of the documents is in the tables and whatever part is not, every list, document and end of a stream is what a log in
-// memory gives: in the running daemon, in one that comes after a kill, and for who looks at the file from outside.
+// With any part of the documents in the tables, every list, document and end of a stream equals that of a log in memory: in the running
+// daemon, in one that comes after a kill, and for a reader of the file from outside.
 func TestListsWhileTheTablesLag(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		disk, mem := journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1)), journaltest.NewSetup(journaltest.Notes(1),
@@ -288,7 +288,7 @@ func TestRefusedBatchLeavesWhatTheTablesLagBehind(t *testing.T) {
 	}
 }
 
-// What a killed daemon's tables lag behind cannot be folded without the keys: who looks gets no older documents, and is told.
+// Events that a killed daemon's tables lack cannot be folded without the keys. A reader gets an error, and no older documents.
 func TestLaggingDocumentsNeedTheKeys(t *testing.T) {
 	setup := journaltest.NewSetup(journaltest.Notes(1))
 	path := filepath.Join(t.TempDir(), "log.db")
@@ -370,7 +370,7 @@ func TestFailedUpgradeOfALogThatWasKilled(t *testing.T) {
 	}
 }
 
-// What the file says about how far the tables go is not believed against the events and the documents themselves.
+// The file's own claim about its tables is checked against the events and the documents themselves.
 func TestTablesSaidToLagOtherwise(t *testing.T) {
 	path := filled(t)
 	if err := raw(t, path, `UPDATE workspaces SET flushed = 0`); err != nil {

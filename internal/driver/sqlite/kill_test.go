@@ -74,7 +74,7 @@ func write(path string) error {
 	return log.Close()
 }
 
-// Whatever was acknowledged when a writer is killed is in the log afterwards, at the same place, again and again on the same file.
+// Events that were acknowledged before a writer was killed are in the log afterwards, at the same place, again and again on the same file.
 func TestKilledWriter(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"agentbox/internal/kernel/journal/journaltest"
 )
 
-// Whatever is appended, the file and the memory give the same answers, the same events and the same documents, byte for byte, over
-// restarts.
+// After any appends, the file and the memory give the same answers, the same events and the same documents, byte for byte, over restarts.
 func TestSameAsMemory(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")

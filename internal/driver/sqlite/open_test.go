@@ -216,7 +216,7 @@ func TestNobodyElseReadsTheFiles(t *testing.T) {
 	}
 }
 
-// The log is append-only for whoever opens the file.
+// The log is append-only for every program that opens the file.
 func TestAppendOnly(t *testing.T) {
 	path := filled(t)
 	for _, sql := range []string{

@@ -125,7 +125,7 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 	}
 }
 
-// What lies before and behind the place up to which the postings are written is found alike, and so is what lies on both sides.
+// Events before and behind the place up to which the postings are written are found alike, and so are those on both sides.
 func TestQueriesAcrossTheIndex(t *testing.T) {
 	setup := journaltest.NewSetup(journaltest.Notes(1))
 	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock,
@@ -209,7 +209,7 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 	}
 }
 
-// A reader whose context ends in the middle leaves no old snapshot to whoever reads next.
+// A reader whose context ends in the middle leaves no old snapshot to the next reader.
 func TestInterruptedReader(t *testing.T) {
 	setup := journaltest.NewSetup(journaltest.Notes(1))
 	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock,

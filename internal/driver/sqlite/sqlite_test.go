@@ -82,7 +82,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// A log that is closed leaves no goroutine behind, whoever waited for it.
+// A closed log leaves no goroutine behind, even if somebody waited for it.
 func TestCloseLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	path := filepath.Join(t.TempDir(), "log.db")

@@ -92,7 +92,7 @@ func serve(t *testing.T, keys ...merkle.PublicKey) (client *witness.Client, addr
 	return client, server.URL, signer.PublicKey(), kept
 }
 
-// A log is brought again and again as it grows; the witness signs each checkpoint, with the time, and tells the newest to whoever asks.
+// A log is brought again and again as it grows. The witness signs each checkpoint, with the time, and returns the newest to everybody.
 func TestALogThatGrows(t *testing.T) {
 	private, public := newKey(t)
 	client, _, cosigner, _ := serve(t, public)
@@ -154,7 +154,7 @@ func TestALogThatIsAnother(t *testing.T) {
 	}
 }
 
-// What a request may be wrong in is answered as the protocol says, and nothing is kept.
+// A wrong request gets the protocol's answer, and nothing is kept.
 func TestProtocol(t *testing.T) {
 	private, public := newKey(t)
 	_, address, _, kept := serve(t, public)

@@ -38,7 +38,7 @@ func TestThreat30ClaimsEndByAClockThatNobodySets(t *testing.T) {
 			if got := terms.left(h, at.Add(c.passed+c.jump), c.passed); got != c.left {
 				t.Errorf("got %s, want %s", got, c.left)
 			}
-			// What was looked at once ends by what passes, whatever the clock says next.
+			// A claim that was checked once ends by the time that passes, and not by later readings of the clock.
 			if got := terms.left(h, at.Add(-time.Hour), c.passed+30*time.Second); got != 0 {
 				t.Errorf("half a minute later %s are left", got)
 			}

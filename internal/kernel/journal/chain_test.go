@@ -86,7 +86,7 @@ func TestHeaderIsCanonicalJSON(t *testing.T) {
 	})
 }
 
-// A fixed event and its hash: whoever changes what is hashed breaks every log there is, and this test says so.
+// A fixed event and its hash: a change of the hashed bytes breaks every log there is, and this test says so.
 func TestHashIsFixed(t *testing.T) {
 	e := event.Event{
 		Header: event.Header{

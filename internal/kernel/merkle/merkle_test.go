@@ -48,7 +48,7 @@ func TestRootsOfRFC6962(t *testing.T) {
 	}
 }
 
-// A fixed leaf: whoever changes what is hashed breaks every checkpoint that there is, and this test says so.
+// A fixed leaf: a change of the hashed bytes breaks every checkpoint that there is, and this test says so.
 func TestLeafIsFixed(t *testing.T) {
 	hash := event.DigestOf([]byte("an event"))
 	if got, want := string(merkle.LeafOf(42, hash)), "42 sha256:"+hash.Hex()+"\n"; got != want {
@@ -255,7 +255,7 @@ func TestCheckpoint(t *testing.T) {
 		turned := append([]byte{}, signed...)
 		turned[i] ^= 1
 		if again, err := merkle.Open(turned, tr.key); err == nil && (i < bytes.Index(signed, []byte("\n\n")) || again != c) {
-			// The signature's base64 has a few bits that mean nothing; what is signed has none.
+			// The signature's base64 has a few bits without a meaning; the signed text has none.
 			t.Errorf("byte %d was turned and it opens", i)
 		}
 	}
@@ -369,7 +369,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Whatever is read as a checkpoint is written back as it was.
+// Every text that is read as a checkpoint is written back unchanged.
 func FuzzOpen(f *testing.F) {
 	tr := newTree(f, 3)
 	_, signed := tr.checkpoint(f, 3)

@@ -153,7 +153,7 @@ func recorded(t *testing.T) *archive {
 
 func forged(err error) bool { return fault.CodeOf(err) == "transcript_forged" }
 
-// What holds is counted: the events, those with their data, the outcomes that stand in such data, and the events that are proven.
+// The report counts the checked facts: the events, those with their data, the outcomes in such data, and the proven events.
 func TestAttestCountsWhatHolds(t *testing.T) {
 	a := recorded(t)
 	whole := a.transcript()

@@ -325,8 +325,8 @@ func TestWitnessOfItsOwnMind(t *testing.T) {
 	}
 }
 
-// What a daemon finds when it starts: a tree that is lost is made again, a checkpoint of another key and an old change under a lost tree
-// are refused.
+// The findings of a daemon at its start: it makes a lost tree again, and refuses a checkpoint of another key and an old change under a lost
+// tree.
 func TestRecover(t *testing.T) {
 	h := newHouse(t)
 	if err := h.start(); err != nil {

@@ -129,7 +129,7 @@ func TestProofsWithoutATree(t *testing.T) {
 	}
 }
 
-// What was signed for is told by the log's hashes alone, in memory as on disk.
+// The log's hashes alone tell the signed part, in memory as on disk.
 func TestHashes(t *testing.T) {
 	for name, log := range map[string]journaltest.Log{"memory": inMemory(t), "sqlite": open(t, filepath.Join(t.TempDir(), "log.db"))} {
 		fill(t, log)

@@ -45,7 +45,7 @@ func TestProveRun(t *testing.T) {
 	if proof, err := a.prover.ProveRun(t.Context(), ws, "run_none"); err != nil || proof.Inclusions == nil {
 		t.Errorf("of a run without events: %+v, %v, want an empty list", proof, err)
 	}
-	// What comes after the checkpoint is not proven, up to its very last event.
+	// Events after the checkpoint are not proven, up to the very last one.
 	a.append(workroom, told, run.EventForgotten, run.Forgotten{Run: told})
 	a.append(workroom, told, run.EventForgotten, run.Forgotten{Run: told})
 	if got := places(told); !slices.Equal(got, want) {

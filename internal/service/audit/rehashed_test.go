@@ -104,7 +104,8 @@ func TestAttestRefusesWhatWasHashedAnew(t *testing.T) {
 	}
 }
 
-// What does not fit to the events before it is refused, also where a later event came without its data and nothing is compared any more.
+// An event that does not fit to those before it is refused, also where a later event came without its data and nothing is compared any
+// more.
 func TestAttestRefusesWhatCannotBeFolded(t *testing.T) {
 	a := newArchive(t)
 	nothing, err := json.Marshal(run.Message{ProtocolVersion: run.Protocol})

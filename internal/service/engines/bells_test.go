@@ -210,7 +210,7 @@ func TestNobodySleepsThroughARun(t *testing.T) {
 	})
 }
 
-// A run passes by everybody whom a label keeps from it, whoever leaves meanwhile, to who may have it: without a wait.
+// A run passes over everybody whom a label keeps from it, even if others leave meanwhile, to an engine that may have it, without a wait.
 func TestARunReachesTheLastWhoWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *house) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -235,7 +235,7 @@ func TestARunReachesTheLastWhoWaits(t *testing.T) {
 	})
 }
 
-// What one who waits is refused, or fails at, is offered to the next one.
+// A run that a waiting engine is refused, or fails at, is offered to the next one.
 func TestARefusalPassesARunOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *house) {
 		broken := errors.New("it cannot be looked up")

@@ -111,7 +111,7 @@ func TestThreat30ThePermitOfAnOldFenceIsWorthNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = h.Complete(ctx, event.Origin{Principal: stranger}, fresh, "mine", nil)
-	h.code(err, "permit_invalid") // whoever has token and permit of another engine
+	h.code(err, "permit_invalid") // with the token and the permit of another engine
 	if c, err = h.Steps.Succeed(ctx, h.owner, ws, engines.Shown{Token: fresh.Token}, c.ID, nil); err != nil || c.As != policy.Attested {
 		t.Errorf("what the first engine began, reported by the second: %+v, %v", c, err)
 	}

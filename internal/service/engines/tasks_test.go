@@ -70,7 +70,7 @@ func TestNoMoreRunsThanAWorkspaceMay(t *testing.T) {
 	}
 	h.nothing("after it is claimed again")
 
-	h.clock.move(run.ClaimTime) // whoever has lost a run leaves its place to who takes it over
+	h.clock.move(run.ClaimTime) // an engine that has lost a run leaves its place to the next owner
 	doc, fresh := h.claim()
 	if doc.Attempts < 2 {
 		t.Errorf("beyond their claims: %s at attempt %d", doc.ID, doc.Attempts)

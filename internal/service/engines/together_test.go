@@ -39,7 +39,7 @@ import (
 	"agentbox/internal/testkit/pgtest"
 )
 
-// What TestTogether plays: `go test -run TestTogether ./internal/service/engines -seed 17 -seeds 100`.
+// The settings of TestTogether: `go test -run TestTogether ./internal/service/engines -seed 17 -seeds 100`.
 var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed of TestTogether")
 	seeds     = flag.Int("seeds", 3, "how many seeds TestTogether plays")

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// What was declared is returned, found and listed; what was retired is found, and listed where it is asked for.
+// Declared types are returned, found and listed. Retired types are found, and listed on request.
 func TestDeclaredActionTypesAreFound(t *testing.T) {
 	h := build(t, nil)
 	ctx := t.Context()

@@ -232,7 +232,7 @@ func TestThreat14NothingStartsWithoutAnApprovalInTheLog(t *testing.T) {
 	h := build(t, nil)
 	a := h.shell("standard", "rm -r scratch")
 	r, q := h.asked(a)
-	// Whatever the caller claims, and however often the daemon starts anew, only the log counts.
+	// Only the log counts: neither the claims of a caller nor a restart of the daemon change it.
 	forged := r
 	forged.Decision.Outcome = policy.Allow
 	for name, try := range map[string]func() error{

@@ -55,8 +55,8 @@ func TestWhatAnArchivedWorkspacePermits(t *testing.T) {
 	}
 }
 
-// What is not judged is refused in an archived workspace too. A question can still be denied there, and what was allowed before is not
-// begun.
+// An action that is not judged is refused in an archived workspace too. A question can still be denied there, and an action that was
+// allowed before does not begin.
 func TestNothingIsBegunInAnArchivedWorkspace(t *testing.T) {
 	ctx := context.Background()
 	g := newGrants(t)
@@ -133,7 +133,7 @@ func (a *archivedBy) Append(ctx context.Context, b event.Batch) (event.Receipt, 
 	return a.frail.Append(ctx, b)
 }
 
-// Of an archiving and something else that is recorded, one comes first: what was found to live just before is not recorded after it.
+// An archiving and another event have an order. An action that found the workspace alive just before records nothing after the archiving.
 func TestAnArchivingComesFirst(t *testing.T) {
 	ctx := context.Background()
 	for name, do := range map[string]func(g *grants, q policy.Approval, r policy.Ruling) error{

@@ -60,7 +60,7 @@ func rivals(t *testing.T) (*house, *rivalled, *gate.Gate) {
 	return h, log, other
 }
 
-// What is decided of an approval carries the time of the gate's clock, by which it was decided.
+// The decision of an approval carries the time of the gate's clock, by which it was decided.
 func TestTheTimeOfWhatIsDecided(t *testing.T) {
 	ctx := t.Context()
 	late := &clock{}
@@ -227,7 +227,7 @@ func TestWhatAQuestionCarries(t *testing.T) {
 	}
 }
 
-// What is asked once is one question while it counts, whoever sends it; a run asks for its effects itself.
+// A question that is asked once stays one question while it counts, even if others send it. A run asks for its effects itself.
 func TestAskingOnce(t *testing.T) {
 	ctx := t.Context()
 	h := build(t, nil)
@@ -352,8 +352,8 @@ func TestWhoTakesAQuestionBack(t *testing.T) {
 	}
 }
 
-// Where somebody else was first, a question is asked, withdrawn and ended anew, and no more often than may be. What the caller expects
-// himself and has changed is told at once.
+// If another question is first, the gate asks, withdraws and asks again, up to the bound. A changed document that the caller expects is
+// reported at once.
 func TestSomebodyElseIsFirstWithAQuestion(t *testing.T) {
 	ctx := t.Context()
 	stale := event.Batch{Workspace: ws, Documents: []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: "appr_none",
@@ -495,7 +495,7 @@ func TestTheOtherPersonIsFoundBehindMany(t *testing.T) {
 	}
 }
 
-// What is begun after an answer follows from the answer, unless it belongs to a run or follows from something else.
+// An action that begins after an answer follows from the answer, unless it belongs to a run or follows from another event.
 func TestWhatIsBegunFollowsFromItsAnswer(t *testing.T) {
 	h := build(t, nil)
 	a := h.shell("standard", "rm -r scratch")

@@ -203,7 +203,7 @@ func TestACallerIsBoundByTheirToken(t *testing.T) {
 	if err := g.Bound(t.Context(), g.origin(g.agent), caller, use); fault.CodeOf(err) != policy.ReasonTokenMismatch {
 		t.Errorf("a token of another one: %v", err)
 	}
-	// What only shows is recorded as reading.
+	// An action that only shows is recorded as reading.
 	caller = principal.Caller{Principal: g.agent, Workspace: ws, Token: g.grant(g.agent, func(d *token.Granted) {
 		d.Scopes.Data.Read = []string{"run"}
 	})}
@@ -330,7 +330,7 @@ func TestWhatAPersonHandsOnToAnAgent(t *testing.T) {
 	}
 }
 
-// What agents may not be given stays with persons: a policy that permits whatever was handed on does not change that, nor a token.
+// Rights that agents may not have stay with persons. Neither a policy that permits all delegated uses nor a token changes that.
 func TestWhatNobodyHandsOn(t *testing.T) {
 	g := newGrants(t)
 	b := g.bundle(`@id("all") permit (principal, action, resource) when { context.delegated };`, true)

@@ -61,7 +61,8 @@ var hidden = []string{
 	"sudo() { :; }; command sudo", "if false; then sudo() { :; }; fi; sudo",
 }
 
-// TestThreat10BashDecidesWhatRuns runs the command lines in bash with a sudo that leaves a mark. What leaves one must never be allowed.
+// TestThreat10BashDecidesWhatRuns runs the command lines in bash with a sudo that leaves a mark. A line that leaves one must never be
+// allowed.
 func TestThreat10BashDecidesWhatRuns(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

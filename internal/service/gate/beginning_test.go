@@ -52,8 +52,8 @@ func TestWhatIsPermittedAtAGlance(t *testing.T) {
 	}
 }
 
-// What is begun and meets somebody else is begun anew, and no more often than may be; what the caller expects himself and has changed is
-// told at once. What was not recorded counts for nobody.
+// A beginning that meets a conflict is repeated, up to the bound. A changed document that the caller expects is reported at once. An
+// unrecorded beginning counts for nobody.
 func TestSomebodyElseIsFirstWithAnEffect(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		h, log, other := rivals(t)
@@ -140,7 +140,7 @@ func TestAnAnswerInShadowModeIsUsed(t *testing.T) {
 	}
 }
 
-// What is begun in another workspace, or beside a ruling that the gate did not make, is not begun.
+// An action of another workspace, or beside a ruling that the gate did not make, does not begin.
 func TestWhatIsNotBegun(t *testing.T) {
 	h := build(t, nil)
 	a := h.shell("standard", "ls")
@@ -190,7 +190,7 @@ func TestWhatIsNotBegun(t *testing.T) {
 	}
 }
 
-// What a caller's kind or role rules out is refused before its body is read, and the refusal is recorded.
+// A request that the caller's kind or role rules out is refused before its body is read, and the refusal is recorded.
 func TestWhatIsBarred(t *testing.T) {
 	h := build(t, nil)
 	service := id.NewPrincipal(h.ids, id.Service)
@@ -247,7 +247,7 @@ func TestWhatIsBarred(t *testing.T) {
 	}
 }
 
-// What is recorded of a refusal carries the time of the gate's clock and the hash of the action's canonical bytes.
+// The record of a refusal has the time of the gate's clock and the hash of the action's canonical bytes.
 func TestWhatIsRecordedOfARefusal(t *testing.T) {
 	late := &clock{}
 	h := build(t, func(p *gate.Parts) {
@@ -291,7 +291,7 @@ func TestTheStandardPolicyNeedNotBePinned(t *testing.T) {
 	}
 }
 
-// What a decision says in words, where it is not the words of a rule.
+// The words of a decision, where they are not the words of a rule.
 func TestWhatDecisionsSay(t *testing.T) {
 	h := build(t, nil)
 	unknown := h.file("standard", "moon.land", "")
@@ -318,7 +318,7 @@ func TestWhatDecisionsSay(t *testing.T) {
 	}
 }
 
-// What the caller wants recorded stays as they said it, also where more is recorded with it; and the kill switch ends only effects.
+// The caller's events are recorded unchanged, also where more is recorded with them. The kill switch ends only effects.
 func TestBeginningChangesNothingOfTheCallers(t *testing.T) {
 	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 10 })
 	r, q := h.asked(h.shell("standard", "rm -r scratch"))
@@ -420,7 +420,7 @@ func TestBeginningInTheWorkspaceOfTheInstallation(t *testing.T) {
 	}
 }
 
-// What was allowed under one declaration does not begin under another one, also where that comes while it is recorded.
+// An action that was allowed under one declaration does not begin under another one, also where that comes while the action is recorded.
 func TestNothingBeginsUnderAnotherDeclaration(t *testing.T) {
 	h, log, _ := rivals(t)
 	h.declare(nil)

@@ -19,8 +19,8 @@ func (answering) Validate(policy.Bundle) error { return nil }
 
 func (a answering) Evaluate(_ policy.Bundle, f policy.Facts) (policy.Verdict, error) { return a(f) }
 
-// What an evaluator answers about the parts of a command makes one decision: the strictest one, with the rules and the persons of that one.
-// An evaluator that fails, or that permits by no rule, permits nothing.
+// The answers of an evaluator about the parts of a command make one decision: the strictest one, with its rules and persons. An evaluator
+// that fails, or that permits by no rule, permits nothing.
 func TestTheStrictestPartDecides(t *testing.T) {
 	rule := func(outcome policy.Outcome, people int, names ...string) policy.Verdict {
 		v := policy.Verdict{Outcome: outcome}

@@ -118,7 +118,7 @@ func TestWhatACredentialOpens(t *testing.T) {
 	shut("a session whose time is over", text, no)
 	shut("a session that is not there", g.secret(principal.AccessForm, ws, string(id.New[id.Session](g.ids))), no)
 
-	// What is right is told from what is wrong before it is told that somebody is quarantined.
+	// A wrong credential is refused as wrong. Only the holder of a right one learns that a principal is quarantined.
 	right := map[string]string{}
 	right["a key"], _ = g.key(g.otto, g.otto)
 	right["a token"], _ = g.borne(g.otto)

@@ -40,8 +40,8 @@ func TestAnOperatorAnswersOnce(t *testing.T) {
 	}
 }
 
-// What two persons have decided is decided, also for who was the first of them; and the assent of somebody whose role is too low now for
-// what is granted does not count.
+// A question that two persons have decided is decided, also for the first of them. The assent of a person whose role is too low by now does
+// not count.
 func TestAnAssentAndItsEnd(t *testing.T) {
 	h := build(t, nil)
 	anna, otto := h.person("anna", principal.Admin), h.person("otto", principal.Admin)
@@ -84,7 +84,7 @@ func TestARunThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-// What could turn into anything is not granted beyond once, and cannot be asked for so.
+// A permission that could cover everything is granted once only, and nobody can ask for more.
 func TestNoStandingApprovalOfAToolThatRunsAnything(t *testing.T) {
 	h := build(t, nil)
 	until := h.clock.Now().Add(time.Hour)
@@ -150,7 +150,7 @@ func TestAStandingApprovalOutsideOfARunFollowsFromItsAnswer(t *testing.T) {
 	}
 }
 
-// Of many who ask once at the same time one asks, and the others find what it asked; whoever is always behind is told so.
+// Of many callers who ask once at the same time one asks, and the others find the question. A caller that is always behind gets an error.
 func TestAskingOnceBehindSomebodyElse(t *testing.T) {
 	h, log, other := rivals(t)
 	a := policy.Action{Type: policy.ExternalWrite, Workspace: ws, Room: room, Principal: h.agent, Target: "example.com",

@@ -123,7 +123,7 @@ func TestAVariableThatPoisonsIsAlwaysAsked(t *testing.T) {
 	}
 }
 
-// What is shown of the parts of a command says what leaves the space, and what only shows itself when it runs.
+// The description of a command's parts says which of them leave the space, and which are known only when it runs.
 func TestWhatIsShownOfACommand(t *testing.T) {
 	h := build(t, nil)
 	for line, want := range map[string]string{

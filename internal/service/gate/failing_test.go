@@ -114,8 +114,8 @@ type sweep struct {
 	prepare func(g *grants) (do func() error)
 }
 
-// Whichever call of the store fails, what was to be done fails with that error: nobody is told that something is so which nobody could
-// read or record, and it is not called a refusal.
+// If a call of the store fails, the request fails with that error. The answer claims nothing that nobody could read or record, and is no
+// refusal.
 func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 	ctx := context.Background()
 	const versions = "document of principals, document of workspaces"

@@ -91,7 +91,7 @@ type house struct {
 	bundles map[string]policy.Bundle
 }
 
-// evaluator compiles each bundle once for all tests; what it keeps is named by the hash of the bundle.
+// evaluator compiles each bundle once for all tests, by the hash of the bundle.
 var evaluator = cedar.New()
 
 func build(t testing.TB, change func(*gate.Parts)) *house {

@@ -157,7 +157,7 @@ func TestWhoIssuesKeysForWhom(t *testing.T) {
 	}
 }
 
-// A key of old, whose event does not say who issued it, was issued by whoever caused the event.
+// An old key, whose event does not name the issuer, was issued by the principal who caused the event.
 func TestAKeyOfOldWasIssuedByWhoCausedIt(t *testing.T) {
 	data, err := json.Marshal(map[string]string{"key_id": "key_01M7YNAYM0SM228XA4K3G6VDD4", "principal_id": "usr_b",
 		"secret_sha256": "sha256:" + event.DigestOf(nil).Hex()})

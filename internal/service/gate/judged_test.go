@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// TestWhatCannotBeJudgedAtAll holds each bound of an action's form at its edge: what is beyond it is denied before any policy is asked.
+// TestWhatCannotBeJudgedAtAll holds each bound of an action's form at its edge. An action beyond it is denied before any policy is asked.
 func TestWhatCannotBeJudgedAtAll(t *testing.T) {
 	h := build(t, nil)
 	with := func(change func(*policy.Action)) policy.Action {

@@ -92,8 +92,8 @@ func TestAWorkspaceWithoutADocumentLives(t *testing.T) {
 	}
 }
 
-// Shadow mode lets pass what policy would refuse of effects. What maintains the workspace, what is only recorded, what a viewer does and
-// what always needs a person are refused as ever.
+// Shadow mode permits effects that policy would refuse. Maintenance, actions that only record, actions of viewers, and actions that always
+// need a person are refused as ever.
 func TestShadowModeTriesOnlyEffects(t *testing.T) {
 	h := build(t, func(p *gate.Parts) { p.Shadow = true })
 	none := h.bundle(`@id("none") forbid (principal, action, resource);`, true)
@@ -131,7 +131,7 @@ func TestShadowModeTriesOnlyEffects(t *testing.T) {
 	}
 }
 
-// What no person could read is not asked, but what needs no person may be of any length.
+// The gate does not ask about an action that no person could read. An action that needs no person may be of any length.
 func TestWhatIsTooLongToShow(t *testing.T) {
 	for _, shadow := range []bool{false, true} {
 		h := build(t, func(p *gate.Parts) { p.Shadow = shadow })

@@ -28,8 +28,7 @@ func (s *strict) Validate(b policy.Bundle) error {
 	return s.Evaluator.Validate(b)
 }
 
-// A bundle is pinned once, by whoever was first, with the time of the gate's clock; and only one that is what its hash says, and that the
-// evaluator takes.
+// A bundle is pinned once, by the first caller, with the time of the gate's clock. Its hash has to fit, and the evaluator has to take it.
 func TestWhatIsPinned(t *testing.T) {
 	ctx := t.Context()
 	check := &strict{}
@@ -157,7 +156,7 @@ func TestBundlesAreReadOnce(t *testing.T) {
 	}
 }
 
-// What a preset is, what a policy names that nobody has declared, and what its space's variables change.
+// The kind of a preset, a policy's names that nobody has declared, and the changes that its space's variables make.
 func TestPresetsAndTheirWarnings(t *testing.T) {
 	h := build(t, nil)
 	presets, err := h.Bundles.Presets()

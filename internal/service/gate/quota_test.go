@@ -151,7 +151,7 @@ func (s *stumbling) Append(ctx context.Context, b event.Batch) (event.Receipt, e
 	return event.Receipt{}, errFrail
 }
 
-// What could not be recorded is given back once: also where an hour has begun meanwhile, in which it was never taken.
+// A use that could not be recorded is given back once, also where a new hour has begun in which it was never counted.
 func TestWhatWasNotRecordedIsGivenBackOnce(t *testing.T) {
 	log := &stumbling{}
 	h := build(t, func(p *gate.Parts) {

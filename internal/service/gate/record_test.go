@@ -118,7 +118,7 @@ func TestARecordIsMadeUnderTheTokenOfItsOrigin(t *testing.T) {
 	}
 }
 
-// What is only recorded goes on under the kill switch: people have to talk about what is wrong.
+// Actions that only record go on under the kill switch: people have to talk about the trouble.
 func TestRecordGoesOnUnderTheKillSwitch(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 1 })

@@ -27,7 +27,8 @@ func (a *asker) Document(ctx context.Context, ws id.Workspace, name, key string)
 	return a.Reader.Document(ctx, ws, name, key)
 }
 
-// Whoever asked for a run is none of the two whom policy demands; where one is enough, they look at what the agent of their own space does.
+// The requester of a run is none of the two persons whom policy demands. Where one is enough, they decide about the agent of their own
+// space.
 func TestWhoeverAskedForARunIsNoneOfTwo(t *testing.T) {
 	of := &asker{}
 	h := build(t, func(p *gate.Parts) { of.Reader, p.Docs = p.Docs, of })
@@ -55,7 +56,7 @@ func TestWhoeverAskedForARunIsNoneOfTwo(t *testing.T) {
 	}
 }
 
-// Where nobody but whoever asked for the run and one other could decide, that one is enough.
+// Where only the requester of the run and one other person could decide, that one is enough.
 func TestOneOtherIsEnoughWhereTheSecondAskedForTheRun(t *testing.T) {
 	of := &asker{}
 	h := build(t, func(p *gate.Parts) { of.Reader, p.Docs = p.Docs, of })

@@ -97,7 +97,7 @@ func TestWhatAnActionUsesOfAToken(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
 	}
-	// What reaches outside is bound by a list of tools only where it names a tool, and what stays inside only where it is a call.
+	// A list of tools binds an action outside only if it names a tool, and an action inside only if it is a call.
 	for _, c := range []struct {
 		tool    string
 		outside bool

@@ -286,7 +286,7 @@ func TestWhenTheLogIsAskedForASwitch(t *testing.T) {
 	}
 }
 
-// What was thrown here and could not be recorded holds, whatever the log says.
+// A kill switch that was thrown here and could not be recorded holds, whatever the log says.
 func TestAThrowThatIsNotRecordedHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTwoSwitches(t, true)
@@ -323,8 +323,8 @@ func TestAThrowThatIsNotRecordedHolds(t *testing.T) {
 	})
 }
 
-// What was thrown here and is recorded is lifted when another daemon says so: a throw that is not recorded is counted apart from it, also
-// where the one before was lifted while it was recorded.
+// A recorded kill switch that was thrown here is lifted when another daemon lifts it. An unrecorded throw counts apart from it, also where
+// the earlier one was lifted while it was recorded.
 func TestOnlyAThrowThatIsNotRecordedHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTwoSwitches(t, true)
@@ -374,8 +374,8 @@ func TestASwitchThatIsThrownWhileTheLogIsRead(t *testing.T) {
 	}
 }
 
-// Lifting is for those who may, and who say why in bounds; what is not thrown is not lifted. A throw that comes while the lift is recorded
-// wins, and the log ends with it.
+// Only a person with the right lifts the kill switch, with a reason within its bounds; a switch that is off is not lifted. A throw that
+// comes while the lift is recorded wins, and the log ends with it.
 func TestLiftingTheKillSwitch(t *testing.T) {
 	ctx := t.Context()
 	h, log, other := rivals(t)

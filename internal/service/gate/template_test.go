@@ -173,7 +173,7 @@ func TestScopesThatAreRefused(t *testing.T) {
 	}
 }
 
-// What a standing approval lets be read counts as its use.
+// A read that a standing approval permits counts as its use.
 func TestReadingByATemplateCounts(t *testing.T) {
 	h := build(t, nil)
 	a := h.file("standard", policy.FileRead, "docs/a.md")

@@ -68,7 +68,7 @@ func TestAKillSwitchIsThrownForAllDaemons(t *testing.T) {
 	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
 		t.Fatal(err)
 	}
-	// What begins is refused at once, whether the other daemon has been told or not.
+	// A beginning action is refused at once, whether the other daemon has been told or not.
 	if now, err := other.Judge(ctx, effect); err != nil || now.Decision.ReasonCode != policy.ReasonKillSwitch {
 		t.Errorf("judged elsewhere: %s, %v", now.Decision.ReasonCode, err)
 	}

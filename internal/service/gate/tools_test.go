@@ -146,7 +146,7 @@ func TestWhyAToolIsNotAllowed(t *testing.T) {
 	}
 }
 
-// What is done in a space is bound by the list of the space's own room, whichever room the action names.
+// An action in a space is bound by the list of the space's own room, whichever room the action names.
 func TestTheListIsThatOfTheSpacesRoom(t *testing.T) {
 	h := build(t, nil)
 	h.housed()

@@ -142,7 +142,7 @@ func TestNothingIsDecidedOverAStoreThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What a ruling says is what was judged: its policy, its bytes, and the limits within which it was asked.
+// A ruling has the judged policy, the judged bytes, and the limits of its question.
 func TestWhatARulingSays(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, nil)

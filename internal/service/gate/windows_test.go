@@ -23,7 +23,7 @@ func (u unreadable) Document(context.Context, id.Workspace, string, string) (pro
 	return projection.Document{}, u.err
 }
 
-// Windows that are over are dropped when there are many, and others stay: what was taken and is not in the log yet counts.
+// Windows that are over are dropped when there are many. The others stay: a use that is not in the log yet counts.
 func TestWindowsThatAreOverAreDropped(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	q := quota{most: 1, docs: unreadable{err: projection.ErrNotFound}}

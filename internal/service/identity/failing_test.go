@@ -173,8 +173,7 @@ func must[T any](o *office) func(T, error) T {
 	}
 }
 
-// Whichever call of the store fails, what was to be done fails with that error: it is not called a refusal, and nobody is told that
-// something is so which nobody could read or record.
+// If a call of the store fails, the request fails with that error. It is no refusal, and claims nothing that nobody could read or record.
 func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		least   int // calls that there are at least

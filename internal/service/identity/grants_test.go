@@ -34,7 +34,7 @@ func TestAGrantThatIsSentAgain(t *testing.T) {
 	}
 }
 
-// What is refused of a root is not a delegation; of a delegation it is recorded with what of it can be read.
+// The refusal of a root is not about a delegation. The refusal of a delegation is recorded with its readable parts.
 func TestWhatIsRecordedOfAGrantThatIsRefused(t *testing.T) {
 	o := open(t)
 	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
@@ -105,7 +105,8 @@ func TestOnlyWhatIsDeclaredIsGranted(t *testing.T) {
 	o.want("what nobody can declare", grant("MOON"), codeOf(token.UnknownAction("MOON")))
 }
 
-// A token is revoked by whoever granted one above it, whatever has become of their role, for a reason in bounds; who may not is recorded.
+// A principal who granted a token above it revokes a token, whatever has become of their role, for a reason within its bounds. A refused
+// caller is recorded.
 func TestWhoGrantedOneAboveRevokes(t *testing.T) {
 	o := open(t)
 	root := o.give(o.as(o.admin), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
@@ -152,7 +153,7 @@ func TestWhoGrantedOneAboveRevokes(t *testing.T) {
 	}
 }
 
-// What is listed of tokens is the newest first, of their holder, page by page, and says whether it is in force.
+// The list of tokens is the newest first, of their holder, page by page, and says whether each is in force.
 func TestTokensAreListed(t *testing.T) {
 	o := open(t)
 	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
@@ -260,7 +261,7 @@ func TestKeysAreListed(t *testing.T) {
 	o.want("of nobody", err, "principal_not_found")
 }
 
-// Who makes a key for another, and who ends one of another: what is refused is recorded and changes nothing.
+// Keys that one principal makes or ends for another: a refusal is recorded and changes nothing.
 func TestWhoMakesAndEndsKeysOfOthers(t *testing.T) {
 	o := open(t)
 	service := id.Principal("svc_01M7YNAYM0SMK245AEDNVB5CNW")

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/service/identity"
 )
 
-// Only owners and admins end engines and their tokens. What is refused changes nothing, and is recorded.
+// Only owners and admins end engines and their tokens. A refusal changes nothing, and is recorded.
 func TestWhoEndsAnEngine(t *testing.T) {
 	o := open(t)
 	ctx := t.Context()

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What is too long for a passphrase is not a try, and the longest one logs in.
+// A text that is too long for a passphrase is not a try, and the longest one logs in.
 func TestTheLongestPassphrase(t *testing.T) {
 	o := open(t)
 	ctx := t.Context()

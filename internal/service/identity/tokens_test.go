@@ -65,10 +65,10 @@ func TestATokenNarrowsWhatItsHolderMay(t *testing.T) {
 	o.want("in no room", o.says(o.agent, made.ID, ""), policy.ReasonScopeRoomRequired)
 	o.want("of another", o.says(o.member, made.ID, room), policy.ReasonTokenMismatch)
 	o.want("a token that is not there", o.says(o.agent, "cap_01M7YNAYM0SMK245AEDNVB5CNW", room), policy.ReasonTokenNotFound)
-	// It gives nothing: what the role does not permit, no token does.
+	// It gives nothing: no token permits an action that the role does not permit.
 	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.viewer, Scopes: token.All()})
 	o.want("of a viewer", o.says(o.viewer, root.ID, room), policy.ReasonRoleTooLow)
-	// What a refusal is about is in the log, with the token.
+	// The subject of a refusal is in the log, with the token.
 	var context struct {
 		Token id.Token `json:"capability_token_id"`
 	}
@@ -142,7 +142,7 @@ func TestDelegationsAreIntersectedCappedAndRecorded(t *testing.T) {
 			t.Errorf("%s: recorded was %+v (%v)", c.name, attempted, err)
 		}
 	}
-	// Whoever acts under a token derives from it without naming it, and from nothing else.
+	// A caller that acts under a token derives from it without naming it, and from nothing else.
 	under := o.give(o.under(o.stub, child.ID), token.Grant{IssuedTo: o.stub, Scopes: token.All()})
 	if under.Parent != child.ID || under.Depth != 2 {
 		t.Errorf("got %+v", under.Token)
@@ -436,7 +436,8 @@ func TestATokenIsNarrowedByNameOnly(t *testing.T) {
 	}
 }
 
-// Who may act for an agent hands it their own token, and whoever was authenticated holds theirs while they act for another.
+// A principal who may act for an agent hands it their own token. An authenticated principal holds their own token while they act for
+// another.
 func TestATokenHoldsForWhoActsForItsHolder(t *testing.T) {
 	o := open(t)
 	ctx := t.Context()
@@ -472,7 +473,7 @@ func TestATokenHoldsForWhoActsForItsHolder(t *testing.T) {
 	}
 }
 
-// TestARunActsUnderTheTokenThatAskedForIt is how a run's agent may act under the token of whoever asked for the run, and nobody else may.
+// TestARunActsUnderTheTokenThatAskedForIt is how a run's agent may act under the token of the run's requester, and nobody else may.
 func TestARunActsUnderTheTokenThatAskedForIt(t *testing.T) {
 	o := open(t)
 	made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.member, Scopes: talk(string(room))})

@@ -54,8 +54,7 @@ const (
 	never id.Node = "node_00000000000000000000000003"
 )
 
-// A node is given up once: recorded, then fenced, then its spaces end; what was not done then is done when it is asked for again, or at
-// the next start.
+// A node is given up once: recorded, then fenced, then its spaces end. A repeat of the request, or the next start, does the rest.
 func TestRemove(t *testing.T) {
 	g, given, failing := &gate{}, []id.Node{}, errors.New("the disk is full")
 	c := nodes.New(nodes.Parts{Members: roll{{Node: dead}, {Node: alive, Alive: true}}, Gate: g, GiveUp: func(_ context.Context,

@@ -258,7 +258,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What was recorded and could not be done is done by the next start, with the content as well.
+// The next start does redactions that were recorded and could not be done, with the content as well.
 func TestRecoverFinishes(t *testing.T) {
 	h := open(t)
 	e := h.read("private")

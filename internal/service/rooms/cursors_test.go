@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/room"
 )
 
-// A cursor never goes back, whoever comes last, and says how much of what others said is new.
+// A cursor never goes back, even if an older reader comes last. It counts the new messages of others.
 func TestReadCursors(t *testing.T) {
 	h := build(t)
 	thread, mia, worker := h.thread(), h.person(principal.Member), h.agent("worker")
@@ -73,7 +73,7 @@ func TestReadCursors(t *testing.T) {
 	}
 }
 
-// What others said is found behind however many messages of one's own, up to the bound.
+// Messages of others are found behind any number of one's own, up to the bound.
 func TestUnreadIsCountedBehindOwnMessages(t *testing.T) {
 	h := build(t)
 	mia := h.person(principal.Member)

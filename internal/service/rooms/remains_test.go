@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/service/rooms"
 )
 
-// What remains of a redacted event holds no text, and the documents can still be folded from it.
+// The remains of a redacted event hold no text, and the documents can still be folded from it.
 func TestRemains(t *testing.T) {
 	h := build(t)
 	secret := "MARZIPAN"

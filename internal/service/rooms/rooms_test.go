@@ -128,7 +128,7 @@ func (h *house) post(who principal.Caller, t id.Thread, text string) room.Messag
 
 func origin(who principal.Caller) event.Origin { return event.Origin{Principal: who.Principal} }
 
-// Identity comes from the key. What a body says is taken where the caller is that principal or may speak for it, and the event has both.
+// Identity comes from the key. The sender in a body counts if the caller is that principal or may speak for it, and the event has both.
 func TestTrapIdentityFromTheBody(t *testing.T) {
 	h := build(t)
 	thread := h.thread()
@@ -179,7 +179,7 @@ func TestTrapIdentityFromTheBody(t *testing.T) {
 	}
 }
 
-// Whoever speaks for an agent has no more right to than the agent itself.
+// A principal who speaks for an agent has no more right to than the agent itself.
 func TestNobodySpeaksForAnAgentThatMayNot(t *testing.T) {
 	h := build(t)
 	thread, worker := h.thread(), h.agent("worker")

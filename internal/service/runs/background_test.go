@@ -46,8 +46,7 @@ func stdout(t *testing.T, s *testkit.Stack, r id.Run) string {
 	return *results[0].Stdout
 }
 
-// A background run does not wait for the run under way, and does not keep another one waiting. What it is given is recorded by its size and
-// its hash.
+// A background run does not wait for the run under way, and does not keep another one waiting. Its input is recorded by size and hash.
 func TestABackgroundRun(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -387,7 +386,7 @@ func TestInputThatNobodyReads(t *testing.T) {
 
 func roomy(l space.Limits) spaces.Request { return spaces.Request{Limits: l} }
 
-// What looks like the beginning of a secret is shown soon in a terminal, where somebody waits for it; a secret is not.
+// A possible beginning of a secret is shown soon in a terminal, where somebody waits for it. A secret is not shown.
 func TestATerminalShowsWhatIsHeldBack(t *testing.T) {
 	t.Parallel()
 	s := open(t)

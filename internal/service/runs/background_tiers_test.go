@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// In a tier without processes a background run takes its turn with the others. What needs a process is refused there, or promotes the space
-// where its runtime lets it.
+// In a tier without processes a background run takes its turn with the others. A command that needs a process is refused there, or promotes
+// the space where its runtime lets it.
 func TestBackgroundRunsInATierWithoutProcesses(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}})

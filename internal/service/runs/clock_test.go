@@ -14,7 +14,7 @@ import (
 )
 
 // Threat 30, of the clock alone: it is set back by a day while a question, a standing approval and a space's life are open, over a restart,
-// and then forward beyond them all. What is asked about is done once, nothing lives shorter than it was promised, and the log is intact.
+// and then forward beyond them all. The approved action is done once, nothing lives shorter than it was promised, and the log is intact.
 func TestThreat30ClockThatJumps(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// What the log names by its hash, the operations of a run and a long result, is proved with the log.
+// Content that the log names by its hash, the operations of a run and a long result, is proved with the log.
 func TestVerificationNamesContentThatWasChanged(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})

@@ -139,7 +139,7 @@ func TestEveryEndOfARunKeepsFiles(t *testing.T) {
 	s.Verify()
 }
 
-// What policy keeps from the run's agent is not an artifact: files that it may not read, and names that are withheld from code.
+// Files that policy keeps from the run's agent are no artifacts: files that it may not read, and names that are withheld from code.
 func TestWithheldFilesAreNoArtifacts(t *testing.T) {
 	t.Parallel()
 	s := open(t)

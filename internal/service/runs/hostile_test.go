@@ -23,8 +23,8 @@ import (
 const mostHeap = 256 << 20
 
 // TestHostileInits has the namespace tier start inits that lie, hang and flood, below real services of runs and spaces, a real gate and a
-// real log. Whatever one does, its operation has one result, which is true as far as the daemon can know; the space ends or goes on, and
-// runs the next operation; a neighbour notices nothing; and the daemon's memory is bounded.
+// real log. Each operation has one result, which is true as far as the daemon can know; the space ends or goes on, and runs the next
+// operation; a neighbour notices nothing; and the daemon's memory is bounded.
 func TestHostileInits(t *testing.T) {
 	s, neighbour := openHostile(t)
 	hostileCommands(t, s, neighbour)
@@ -77,7 +77,7 @@ func hostileCommands(t *testing.T, s *testkit.Stack, neighbour space.Space) {
 			if got := brief(r[0]); !strings.Contains(got, c.want) || r[0].OK() {
 				t.Errorf("got %.300s, want a failure with %q", got, c.want)
 			}
-			// What an init does after the end of its command may end the space under the next one, and not under another.
+			// An init that acts after the end of its command may end the space under the next command, and not under another.
 			if !r[1].OK() && r[1].ReasonCode != ended {
 				t.Errorf("the next operation: got %.300s", brief(r[1]))
 			}

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// What the tiers of the tests say that they have.
+// The features that the tiers of the tests claim.
 var (
 	nanoHas = space.Offer{Programs: strings.Fields("bash cat echo ls node python3 sh true"), Modules: strings.Fields("json os"),
 		Node: []string{"fs"}}

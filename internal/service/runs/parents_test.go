@@ -81,8 +81,8 @@ func (p *employer) end(typ string) {
 	}
 }
 
-// orphaned waits for the end of a child, which is a cancellation that the end of its parent has caused. What it asked is withdrawn, and
-// nothing of it was begun behind that end.
+// orphaned waits for the end of a child, which is a cancellation that the end of its parent has caused. The child's question is withdrawn,
+// and no part of it began after that end.
 func (p *employer) orphaned(doc run.Run) {
 	p.s.T.Helper()
 	now := p.s.Ended(doc.ID)

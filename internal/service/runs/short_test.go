@@ -190,7 +190,7 @@ func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := commits(s)
-	doc, err := asks(s, in, operations, "") // whoever asks does not wait for the files
+	doc, err := asks(s, in, operations, "") // the caller does not wait for the files
 	if got := list(); err != nil || !slices.Equal(got, []string{"run.created"}) {
 		t.Errorf("while somebody has the files: %q, %v", got, err)
 	}
@@ -214,8 +214,8 @@ func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 	s.Verify()
 }
 
-// TestTheDaemonDiesWhileARunBeginsAtOnce loses the answer, and the commit with it or not. Nothing is done twice, and whoever asked is
-// told something.
+// TestTheDaemonDiesWhileARunBeginsAtOnce loses the answer, and the commit with it or not. Nothing is done twice, and the caller gets an
+// answer.
 func TestTheDaemonDiesWhileARunBeginsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, death := range []testkit.Death{testkit.Recorded, testkit.Unconfirmed} {
@@ -280,7 +280,7 @@ func TestADaemonThatEndsAnswersWhoAsks(t *testing.T) {
 	s.Verify()
 }
 
-// TestLostLiveOutputIsMadeUp loses the live output of a run as the host does that ends at once: what the log holds is shown again.
+// TestLostLiveOutputIsMadeUp loses the live output of a run, as a host does that ends at once. The output in the log is shown again.
 func TestLostLiveOutputIsMadeUp(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})

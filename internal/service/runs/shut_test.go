@@ -75,7 +75,8 @@ func TestRunsGoOnWhenTheLogIsOpenAgain(t *testing.T) {
 	once(t, s, asking.ID)
 }
 
-// What is cancelled while the log is shut is stopped at once, is told that it is not recorded, and is recorded when the log is open again.
+// A run that is cancelled while the log is shut is stopped at once. The answer says that this is not recorded, and it is recorded when the
+// log is open again.
 func TestCancelWhileTheLogIsShut(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -322,7 +322,7 @@ func brief(r run.Result) string {
 	return line
 }
 
-// events returns the events since the last call, each in a line. What is made once and says nothing about runs is left out.
+// events returns the events since the last call, each in a line. Events that are made once and say nothing about runs are left out.
 func (p *player) events() []string {
 	p.t.Helper()
 	var lines []string

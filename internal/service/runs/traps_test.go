@@ -288,7 +288,7 @@ func TestRunsOfAnEarlierDaemonComeFirst(t *testing.T) {
 	}
 }
 
-// What a command prints beyond the limit ends it, and what it had printed is kept.
+// Output beyond the limit ends a command, and its earlier output is kept.
 func TestOutputBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	s := open(t)

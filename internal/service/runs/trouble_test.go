@@ -104,7 +104,7 @@ func (f *full) Put(ctx context.Context, content io.Reader, most int64) (blob.Ref
 	return f.Store.Put(ctx, content, most)
 }
 
-// A long result that cannot be kept is recorded without its long texts: what has happened has a result.
+// A long result that cannot be kept is recorded without its long texts, so that each effect has a result.
 func TestLongResultThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})

@@ -16,8 +16,8 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// What looks like a secret in a space's environment is in no event and in no document, also where a person is asked about a command. The
-// command gets it all the same.
+// A possible secret in a space's environment is in no event and in no document, also where a person is asked about a command. The command
+// gets it.
 func TestASecretVariableIsInNoRecord(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
@@ -76,7 +76,7 @@ func TestASecretVariableIsInNoRecord(t *testing.T) {
 	}
 	nothing()
 
-	// What is read can be written back: a mask keeps its value, and a new value is masked like the first ones.
+	// Answers can be written back: a mask keeps its value, and a new value is masked like the first ones.
 	kept, err := s.Spaces.Catalog.Space(t.Context(), testkit.WS, in.ID)
 	if err != nil {
 		t.Fatal(err)

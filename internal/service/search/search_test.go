@@ -81,7 +81,7 @@ func (s *shelf) find(in id.Workspace, q string, limit int, want ...string) searc
 	return a
 }
 
-// What was posted before a search is found by it, without anybody having taken it in meanwhile.
+// A search finds every earlier message, even if nobody has indexed it before.
 func TestASearchFindsWhatWasThere(t *testing.T) {
 	s := build(t)
 	for n := range 30 {
@@ -108,7 +108,7 @@ func TestASearchFindsWhatWasThere(t *testing.T) {
 	}
 }
 
-// What was said in another room or thread is not among what is found.
+// A search in one room and thread finds no message of another.
 func TestASearchLooksWhereItIsToldTo(t *testing.T) {
 	s := build(t)
 	lab, other := id.New[id.Room](s.ids), id.New[id.Room](s.ids)
@@ -173,7 +173,7 @@ func TestAnIndexThatLagsSaysSo(t *testing.T) {
 	}
 }
 
-// What is redacted is not found any more, whether or not it had been taken in, and is not taken in by who comes later.
+// A redacted message is not found any more, whether or not the index had it, and later indexes do not take it in.
 func TestRedactedIsForgotten(t *testing.T) {
 	s := build(t)
 	old := s.say(ws, "old MARZIPAN", "kept")

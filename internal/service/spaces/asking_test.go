@@ -184,7 +184,7 @@ func TestAFileThatPolicyAsksAboutIsReadOnceApproved(t *testing.T) {
 	s.Verify()
 }
 
-// Whatever differs from what was approved is another question, and the approval stays unused.
+// A request that differs from the approved one is another question, and the approval stays unused.
 func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 	s := open(t)
 	in, elsewhere := asking(s), asking(s)
@@ -220,7 +220,7 @@ func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 	}
 }
 
-// Bytes that are not those of the hash that was approved are not written, whoever sends them.
+// Bytes that are not those of the approved hash are not written, whoever sends them.
 func TestThreat08ContentThatChangesUnderWayIsRefused(t *testing.T) {
 	s := open(t)
 	in := asking(s)

@@ -97,7 +97,8 @@ func written(s *testkit.Stack, in id.Space) string {
 	return ""
 }
 
-// A paused space stands still, its files can be read, and it goes on where it was. What ends a run or the space ends it while it is paused.
+// A paused space stands still, its files can be read, and it goes on from the same state. The end of a run or of the space also comes while
+// it is paused.
 func TestAPausedSpaceStandsStill(t *testing.T) {
 	s := open(t)
 	in := s.SpaceOf(spaces.Request{Preset: "permissive"}).ID

@@ -499,7 +499,7 @@ func TestCrashInTheMiddleOfAFileChangeThatIsSentAgain(t *testing.T) {
 	}
 }
 
-// What comes over the API takes the gate's way like everything else.
+// Requests over the API pass the gate like everything else.
 func TestTrapFilesSkipPolicy(t *testing.T) {
 	s := open(t)
 	doc := s.SpaceOf(spaces.Request{Preset: "restrictive"})

@@ -136,7 +136,7 @@ func TestWhatNeedsAnotherHost(t *testing.T) {
 	}
 }
 
-// What is looked for of other hosts reads no module that a program imports.
+// The search for other hosts reads no module that a program imports.
 func TestALookForOtherHostsReadsLittle(t *testing.T) {
 	asked := 0
 	standard(t).Place(full, space.Command{Text: "python3 app.py; node app.js", Reach: true}, of(map[string]string{"app.py": "import a, b, c\n",

@@ -67,8 +67,8 @@ func TestEveryWrittenCommandLineParses(t *testing.T) {
 	}
 }
 
-// TestEverySuggestedCommandLineParses reads the command lines that errors and hints of the program name. What they add when they run
-// stands for up to three words more.
+// TestEverySuggestedCommandLineParses reads the command lines that errors and hints of the program name. Three words stand for the parts
+// that are added at run time.
 func TestEverySuggestedCommandLineParses(t *testing.T) {
 	checked := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

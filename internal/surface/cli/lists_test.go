@@ -15,8 +15,8 @@ import (
 	"agentbox/internal/surface/cli/termtest"
 )
 
-// TestEveryListIsAnObject runs every command that lists something with --json, against a daemon that has nothing: what it prints is an
-// object, as the API's lists are.
+// TestEveryListIsAnObject runs every command that lists something with --json, against a daemon that has nothing. It prints an object, as
+// the API's lists are.
 func TestEveryListIsAnObject(t *testing.T) {
 	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

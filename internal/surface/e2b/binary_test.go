@@ -104,7 +104,7 @@ func TestAStreamInProtobuf(t *testing.T) {
 	}
 }
 
-// What the input of a command is given arrives as its bytes, in several frames.
+// The input of a command arrives as its bytes, in several frames.
 func TestInputInProtobuf(t *testing.T) {
 	var transcoder transcoder
 	in, out, err := transcoder.messages("/process.Process/StreamInput")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The commands with which code begins are taken out of it. What follows keeps the numbers of its lines.
+// The commands with which code begins are taken out of it. The rest keeps the numbers of its lines.
 func TestCommandsOfANotebook(t *testing.T) {
 	for code, want := range map[string]struct {
 		commands []string

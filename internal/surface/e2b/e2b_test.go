@@ -182,7 +182,7 @@ func TestSignedAddresses(t *testing.T) {
 	}
 }
 
-// A signed address holds after a restart, and for each caller of a sandbox. What is kept shows no token, and opens nothing under
+// A signed address holds after a restart, and for each caller of a sandbox. The stored record shows no token, and opens nothing under
 // another key.
 func TestSignedAddressesSurviveARestart(t *testing.T) {
 	var kept []string
@@ -244,7 +244,7 @@ func TestASandboxThatHasEnded(t *testing.T) {
 	}
 }
 
-// The end of a command always has its exit code; what was refused has none, and says why.
+// The end of a command always has its exit code. The end of a refused command has none, and says why.
 func TestTheEndOfACommand(t *testing.T) {
 	zero := 0
 	end, err := result{Type: "shell", ExitCode: &zero}.end()

@@ -106,7 +106,7 @@ func TestAnAgentStartsRunsUnderATokenThatNamesThem(t *testing.T) {
 		}
 	}
 
-	// What the run does is bound by the token, too.
+	// The token also binds the operations of the run.
 	if _, _, answer := start("narrowed", here, one); !strings.Contains(answer, "capability_scope_action_not_allowed") {
 		t.Errorf("under a token without shell.exec: got %s", answer)
 	}
@@ -124,7 +124,7 @@ func TestAnAgentStartsRunsUnderATokenThatNamesThem(t *testing.T) {
 			t.Errorf("as %s: got %d %s", name, got, reason)
 		}
 	}
-	// What a person handed on rests with them: a viewer starts no run by somebody else's hand either.
+	// Rights that a person handed on rest with them: a viewer starts no run by somebody else's hand either.
 	if _, err := d.app.Identity.ChangeRole(ctx, owner, ws, admin, principal.Viewer); err != nil {
 		t.Fatal(err)
 	}

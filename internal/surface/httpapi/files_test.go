@@ -101,8 +101,8 @@ func TestThreat33ArchivesOverTheAPI(t *testing.T) {
 	}
 }
 
-// TestThreat33MultipartBodiesThatLie uploads bodies that are not what they say. A part that is in order is taken, what is not is refused
-// with its reason, and nothing appears outside of the folder.
+// TestThreat33MultipartBodiesThatLie uploads bodies with false statements about themselves. A part that is in order is taken, another one
+// is refused with its reason, and nothing appears outside of the folder.
 func TestThreat33MultipartBodiesThatLie(t *testing.T) {
 	d := startDaemon(t, busyRates)
 	var made struct {
@@ -200,7 +200,7 @@ func (d *daemon) listing(t *testing.T, space string) string {
 }
 
 // TestThreat18PathsSwappedDuringRequests lets a command in a space swap a folder with a link to a folder of the host, as fast as it can,
-// while the API reads, writes, lists, packs and deletes under that name. Whoever wins, nothing of the host is read or changed.
+// while the API reads, writes, lists, packs and deletes under that name. In every order, nothing of the host is read or changed.
 func TestThreat18PathsSwappedDuringRequests(t *testing.T) {
 	d := startDaemon(t, busyRates)
 	host := t.TempDir()
@@ -219,7 +219,7 @@ func TestThreat18PathsSwappedDuringRequests(t *testing.T) {
 		ID string `json:"id"`
 	}
 	d.succeed(t, "POST", "/v1/spaces", `{"policy":"permissive"}`, &made)
-	// The policy reads commands, not programs; what a program does to paths is what is tested here.
+	// The policy reads commands, not programs. This tests the effects of a program on paths.
 	program := "mkdir real; echo inside > real/f; ln -s " + host + " link; i=0\n" +
 		"aside() { i=$((i+1)); mv -T d aside-$i; }\n" + // what a request has made meanwhile
 		"while :; do mv -T real d && mv -T d real || aside; mv -T link d && mv -T d link || aside; done 2>/dev/null\n"

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// Files that a run has kept are listed and read by whoever may, when its space is gone.
+// Files that a run has kept are listed and read by readers with the right, when its space is gone.
 func TestFilesOfARunOutliveItsSpace(t *testing.T) {
 	d := startDaemon(t)
 	in := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "space_id")

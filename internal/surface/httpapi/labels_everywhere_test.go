@@ -383,8 +383,8 @@ var showNothing = strings.Fields(`
 	list-snapshots list-attempts get-evidence`)
 
 // TestLabelsHoldEverywhere labels one thing after the other, and reads everything that there is to be read, by every GET operation of the
-// API document: what is in a labelled thing is nowhere for who has no access, everything else is where it was, and all of it is there for
-// who has.
+// API document. A reader without access finds the contents of a labelled thing nowhere, and everything else where it was. A reader with
+// access finds all of it.
 func TestLabelsHoldEverywhere(t *testing.T) {
 	p := plant(t)
 	before, eventsBefore := p.everything(t, "member", nil)

@@ -252,8 +252,8 @@ func viewerMay(n wire.Needs) bool {
 	return known && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read)
 }
 
-// TestMatrixOfRights tries every operation of the API document with every kind of credential that is not enough for it. What is expected
-// follows from what the operation says that it takes; one that says nothing fails.
+// TestMatrixOfRights tries every operation of the API document with every kind of credential that is not enough for it. The expectation
+// follows from the operation's own statement about credentials; an operation without one fails.
 func TestMatrixOfRights(t *testing.T) {
 	m := populated(t)
 	ctx, ws, owner := t.Context(), id.DefaultWorkspace, event.Origin{Principal: m.app.Owner}

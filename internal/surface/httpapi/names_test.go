@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// TestAnOrderKeepsItsSpaceWhenTheNameMovesOn orders a run in a space by its name: what is kept is the identifier.
+// TestAnOrderKeepsItsSpaceWhenTheNameMovesOn orders a run in a space by its name. The daemon keeps the identifier.
 func TestAnOrderKeepsItsSpaceWhenTheNameMovesOn(t *testing.T) {
 	d := startDaemon(t)
 	space := d.must(t, "POST", "/v1/spaces", `{"name":"shop"}`, "id")

@@ -164,7 +164,7 @@ func TestThreat05And06WhatIsShownIsWhatIsApproved(t *testing.T) {
 	if a := d.evaluate(t, "agent", body("")); a.Decision != "allow" {
 		t.Errorf("what was approved: %+v", a)
 	}
-	// What nobody can read in full is not asked.
+	// The gate does not ask about a text that nobody can read in full.
 	long := strings.Replace(body(""), "Report", strings.Repeat("x", policy.MaxRequestBytes), 1)
 	if status, raw := d.ask(t, "agent", "POST", "/v1/approvals", long); status != 400 || code(raw) != "invalid_request" {
 		t.Errorf("too long: %d %s", status, raw)
@@ -315,7 +315,7 @@ func TestScopesOfApprovalsOutside(t *testing.T) {
 	}
 }
 
-// What is done outside is decided in mode shadow as it is without it, and the answer says so: it is enforced.
+// An action outside is decided in mode shadow as it is without it, and the answer says that it is enforced.
 func TestShadowModeBlocksOnlyWhatAlwaysTakesAPerson(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) { c.Shadow = true })
 	d.populate(t)
@@ -335,7 +335,7 @@ func TestShadowModeBlocksOnlyWhatAlwaysTakesAPerson(t *testing.T) {
 	}
 }
 
-// Where effects are counted, what is done outside counts too, however many ask at once.
+// Where effects are counted, actions outside count too, however many callers ask at once.
 func TestTheQuotaHoldsOutside(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) { c.EffectsPerHour = 5 })
 	d.populate(t)

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/service/audit"
 )
 
-// What the API hands out as a proof is checked without the daemon, with the key that it published before; another workspace's is its own.
+// A proof of the API is checked without the daemon, with the key that it published before. Each workspace has its own proofs.
 func TestProofsOfTheAPI(t *testing.T) {
 	d := startDaemon(t)
 	get := func(as, path string) []byte {

@@ -303,7 +303,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["fail-tool-call"] = sent{path: call() + "/fail", body: held(`,"message":"no"`), other: held(`,"message":"yes"`), status: 200}
 	table["create-artifact"] = sent{path: "/v1/steps/" + unit.Step + "/artifacts", body: held(`,"kind":"note"`),
 		other: held(`,"kind":"other"`), status: 201}
-	ordered() // for whoever claims next
+	ordered() // for the next claim
 	table["finalize-evidence"] = sent{path: "/v1/runs/" + wrote.Run + "/evidence/finalize", status: 200}
 	table["start-run"] = sent{path: ordered() + "/start", body: `{}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
 	table["cancel-engine-run"] = sent{path: ordered() + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202}
@@ -371,7 +371,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 }
 
 // TestEveryPostIsDoneOnceOverARestart sends each POST of the API document four times under one key: twice to a daemon, then with another
-// body, then to the daemon that comes after it. What it does is done once, and the answer is the same each time.
+// body, then to the daemon that comes after it. The effect happens once, and the answer is the same each time.
 func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	c := app.Default(t.TempDir())
 	c.Rates, c.Light = wire.DefaultRates(), &testkit.Light{}
@@ -464,7 +464,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			}
 		}
 	}
-	// The runs that were decided and begun go on by themselves: what they record is not what a repeat does.
+	// The runs that were decided and begun go on by themselves: their records are not effects of a repeat.
 	var began struct {
 		ID string `json:"run_id"`
 	}

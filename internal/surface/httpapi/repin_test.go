@@ -69,7 +69,7 @@ func TestAStricterPolicyHoldsFromTheNextOperationOn(t *testing.T) {
 		t.Errorf("a person reads what was moved: got %d %s", status, raw)
 	}
 
-	// Back again: what was moved stays withheld, and code may make its own.
+	// Back again: files that were moved stay withheld, and code may make its own.
 	d.must(t, "POST", path+"/policy", `{"policy":"permissive"}`, "id")
 	if got := shell("cat .env"); strings.Contains(got, "hunter2") {
 		t.Errorf("under the wider policy: got %s", got)

@@ -177,7 +177,7 @@ func TestArchivesLeaveOutWhatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// Threat 33: whoever may change nothing fills no disk either.
+// Threat 33: a principal without the right to change anything cannot fill a disk either.
 func TestThreat33RefusedContentIsNotKept(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)

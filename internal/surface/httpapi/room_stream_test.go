@@ -103,7 +103,7 @@ func TestTrapTheRoomStreamDoesNotCheckTheWorkspace(t *testing.T) {
 			t.Errorf("the stream of ws_dev shows %s", f.data)
 		}
 	}
-	// Whoever may only read may follow.
+	// A principal with the right to read may follow.
 	if status, raw := d.ask(t, "viewer", "GET", "/v1/rooms/"+lab, ""); status != http.StatusOK {
 		t.Errorf("a viewer: %d %s", status, raw)
 	}

@@ -72,8 +72,8 @@ func (d *daemon) take(t *testing.T, path, last string, n int) []frame {
 	return all
 }
 
-// TestARunsStreamCutAtEveryFrame follows a run while it goes on with a connection that is cut after every frame, and takes it up again
-// each time: what comes together is what one unbroken stream shows, and its end is the run's.
+// TestARunsStreamCutAtEveryFrame follows a run while it goes on with a connection that is cut after every frame, and takes it up again each
+// time. Together the parts are one unbroken stream, and its end is the run's.
 func TestARunsStreamCutAtEveryFrame(t *testing.T) {
 	d := startDaemon(t)
 	ctx := t.Context()

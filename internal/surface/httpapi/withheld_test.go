@@ -128,7 +128,7 @@ func TestWhoSeesWhatIsWithheld(t *testing.T) {
 			t.Errorf("%q removes it: %d %s; it is there with %d", who, status, raw, left)
 		}
 	}
-	// What agents and services write is code's own, and what persons write then stands beside it.
+	// Files that agents and services write are code's own. A file that a person writes then stands beside them.
 	d.must(t, "PUT", in+"/files/deep/.env", secretText, "")
 	if status, raw := d.ask(t, "agent", "PUT", in+"/files/deep/.env", "code's own"); status != 200 || strings.Contains(string(raw),
 		"withheld") {
@@ -141,8 +141,8 @@ func TestWhoSeesWhatIsWithheld(t *testing.T) {
 	}
 }
 
-// TestNothingThatLeavesHoldsWithheldFiles exports a run with its files and the workspace: neither holds what is withheld, whether it was
-// so from the beginning or by a later policy, and whoever asks.
+// TestNothingThatLeavesHoldsWithheldFiles exports a run with its files and the workspace. Neither holds a withheld file, whether it was
+// withheld from the beginning or by a later policy, for every caller.
 func TestNothingThatLeavesHoldsWithheldFiles(t *testing.T) {
 	d := startDaemon(t)
 	d.populated(t)

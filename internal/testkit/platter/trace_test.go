@@ -57,7 +57,7 @@ func work(dir string) error {
 	return err
 }
 
-// What a program does to the files of a folder is what was recorded of it.
+// The record of a program has all its calls on the files of a folder.
 func TestTrace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {

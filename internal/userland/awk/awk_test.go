@@ -41,7 +41,7 @@ func TestArraysWithGaps(t *testing.T) {
 	}
 }
 
-// Whatever a script says, it ends, and nothing but a bound ends it from outside.
+// Every script ends, and only a bound ends it from outside.
 func FuzzAwk(f *testing.F) {
 	for _, s := range []string{`{print $2}`, `BEGIN{for(i in a)x=a[i]}`, `function f(a){return a*f(a-1)}{f(1)}`,
 		`{gsub(/[a-z]+/,"<&>");NF=2}1`, `BEGIN{printf "%5.2f%c%s\n",1,65,"x"}`, `BEGIN{while(("echo a"|getline l)>0)print l}`,
@@ -59,7 +59,7 @@ func FuzzAwk(f *testing.F) {
 	})
 }
 
-// TestArraysInArraysAreBounded: how deep they lie, and what they take; what is deleted is free again.
+// TestArraysInArraysAreBounded holds the bounds of their depth and memory. Deleted arrays are free again.
 func TestArraysInArraysAreBounded(t *testing.T) {
 	l := shelltest.Limits
 	l.MemoryBytes, l.Depth = 8<<20, 100

@@ -190,7 +190,7 @@ func TestWhatIsSharedIsStoppedByItsGas(t *testing.T) {
 	}
 }
 
-// TestValuesOfManySmallPartsAreWrittenPieceByPiece: what is many in all is not written in one step because each list is short.
+// TestValuesOfManySmallPartsAreWrittenPieceByPiece holds that a large value of many short lists is not written in one step.
 func TestValuesOfManySmallPartsAreWrittenPieceByPiece(t *testing.T) {
 	q := newQuerier()
 	for depth, want := range map[int]bool{4: false, 8: true} {

@@ -76,7 +76,7 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// TestLongTextsAreChargedWhileTheyAreMatched counts what is charged, and at most at once: what is matched can be stopped all the time.
+// TestLongTextsAreChargedWhileTheyAreMatched counts the charges, and the largest one. So matching can be stopped all the time.
 func TestLongTextsAreChargedWhileTheyAreMatched(t *testing.T) {
 	text := strings.Repeat("a", 1<<20)
 	errEnough := errors.New("enough")

@@ -93,7 +93,7 @@ func TestErrorsAreThoseOfTheLibrary(t *testing.T) {
 	}
 }
 
-// Whatever compiles, matches within the text, in order; and what is literal is found where the text has it.
+// Every compiled expression matches within the text, in order. A literal is found at its place in the text.
 func FuzzCompile(f *testing.F) {
 	for _, s := range []string{"a*b", `\(a\)\1`, "[[:alpha:]]+$", "(a|b){2,}", `\bx\>`, "(?<=a)b", "[^]x]", `a\{1,2\}\|c`} {
 		for flags := range 8 {

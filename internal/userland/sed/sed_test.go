@@ -22,7 +22,7 @@ func programs() program.Table {
 
 func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar", *update) }
 
-// Whatever a script says, it ends, and nothing but a bound ends it from outside.
+// Every script ends, and only a bound ends it from outside.
 func FuzzSed(f *testing.F) {
 	for _, s := range []string{`s/a/b/g`, `$!N;P;D`, `/x/,/y/{s/\(.\)\1/&&/;t;d}`, `y/abc/xyz/`, `1~2!{=;l}`, "a\\\nx", `s/.*/\U&\E\n/2p`} {
 		f.Add(s, "a b c\nxyx yy\n\nlast")

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// TestADefectEndsTheCommandOnly: a panic of Go's own in one command is its end; what it held is free again, and the script goes on.
+// TestADefectEndsTheCommandOnly holds that a panic of Go's own ends only its command. Its memory is free again, and the script goes on.
 func TestADefectEndsTheCommandOnly(t *testing.T) {
 	for name, broken := range map[string]program.Func{
 		"of Go": func(p *program.Process) int {

@@ -118,8 +118,8 @@ func TestProcessesAreBounded(t *testing.T) {
 	}
 }
 
-// TestARefusedProcessIsTold starts as many processes as may live at once, one more, and calls nested to their bound and beyond. What was
-// refused is told, also if the script ends well.
+// TestARefusedProcessIsTold starts as many processes as may live at once, one more, and calls nested to their bound and beyond. The result
+// names the refusals, also if the script ends well.
 func TestARefusedProcessIsTold(t *testing.T) {
 	tests := map[string]struct {
 		script string

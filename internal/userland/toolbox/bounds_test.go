@@ -17,7 +17,7 @@ func small() bound.Limits {
 	return l
 }
 
-// What never ends by itself, ends at the bound of gas, whatever command it is in.
+// A command that never ends by itself ends at the bound of gas.
 func TestEndlessCommandsEndAtTheBoundOfGas(t *testing.T) {
 	for _, script := range []string{
 		`awk 'BEGIN { while (1) ; }'`,
@@ -110,7 +110,7 @@ func TestWidthsOfNothingEnd(t *testing.T) {
 
 func cut(s string) string { return s[:min(len(s), 200)] }
 
-// What holds too much memory, is ended as the kernel would end it, and the script goes on.
+// A command that holds too much memory is ended as the kernel would end it, and the script goes on.
 func TestGreedyCommandsEndAtTheBoundOfMemory(t *testing.T) {
 	l := small()
 	l.Gas, l.MemoryBytes = 2_000_000_000, 2<<20

@@ -24,9 +24,9 @@ const (
 	spareBytes = 64 << 20
 )
 
-// TestEachCommandKeepsItsBounds runs every command that there is on inputs that do not end. Whatever it makes of them, it ends by itself,
-// by its gas or by its memory; it tries to do nothing after its stop for more than 5 ms; it holds no more than its bound; and the process
-// does not take more than that either.
+// TestEachCommandKeepsItsBounds runs every command that there is on inputs that do not end. Each ends by itself, by its gas or by its
+// memory; it tries to do nothing after its stop for more than 5 ms; it holds no more than its bound; and the process does not take more
+// than that either.
 func TestEachCommandKeepsItsBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs every command until its gas is used up")

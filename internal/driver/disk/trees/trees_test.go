@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// What is kept is for the daemon's user alone, and what was abandoned stays as evidence.
+// Kept files are for the daemon's user alone, and abandoned files stay as evidence.
 func TestFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "proofs")
 	s := trees.Open(dir, clock{})

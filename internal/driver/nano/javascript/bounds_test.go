@@ -105,7 +105,7 @@ func TestAFileIsTransformedOnce(t *testing.T) {
 	}
 }
 
-// TestBounds meets each bound. What was printed before has arrived.
+// TestBounds meets each bound. Earlier output has arrived.
 func TestBounds(t *testing.T) {
 	said := "a\nb\n" + `┌─────────┬────────┐
 │ (index) │ Values │

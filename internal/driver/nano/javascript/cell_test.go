@@ -64,7 +64,7 @@ func last(p *program.Process) (text, value string) {
 	return text, value
 }
 
-// TestCellsLeaveNothingBehind runs a cell again and again: what it has made and nothing leads to any more is not part of its context.
+// TestCellsLeaveNothingBehind runs a cell again and again: its unreachable values are no part of its context.
 func TestCellsLeaveNothingBehind(t *testing.T) {
 	execute(t, world{args: []string{"js"}, cells: func(r *Runtime, p *program.Process) int {
 		var state *wasm.Delta

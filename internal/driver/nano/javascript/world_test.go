@@ -82,7 +82,7 @@ type result struct {
 	slept    time.Duration
 }
 
-// host is what a program asks of whoever started it.
+// host answers the requests of a program to its starter.
 type host struct {
 	program.Host
 	fs    *vfs.FS

@@ -122,7 +122,7 @@ func TestReturningIsLooked(t *testing.T) {
 	})
 }
 
-// TestBulkIsChargedBefore: what is too dear is not begun.
+// TestBulkIsChargedBefore holds that an operation beyond the gas does not begin.
 func TestBulkIsChargedBefore(t *testing.T) {
 	wasm := metered(t, `(module (memory (export "memory") 16) (func (export "run")
 		(memory.fill (i32.const 0) (i32.const 1) (i32.const 1048576))))`)

@@ -14,8 +14,8 @@ const bulk = `(module (memory (export "memory") 2) (global $i (mut i32) (i32.con
 	(func (export "copy") (param i32 i32 i32) (call $mark) (memory.copy (local.get 0) (local.get 1) (local.get 2)))
 	(func (export "fill") (param i32 i32 i32) (call $mark) (memory.fill (local.get 0) (local.get 1) (local.get 2))))`
 
-// TestBulkInPiecesDoesTheSame copies and fills whatever of a memory, in pieces of eight bytes, in large ones and as the module says it:
-// what lies in the memory then, what it traps with and what it costs is the same.
+// TestBulkInPiecesDoesTheSame copies and fills ranges of a memory, in pieces of eight bytes, in large ones and as the module says it. The
+// memory, the trap and the gas are the same.
 func TestBulkInPiecesDoesTheSame(t *testing.T) {
 	plain := assemble(t, bulk)
 	var versions [][]byte
@@ -82,7 +82,7 @@ func TestBulkIsLookedAtOnItsWay(t *testing.T) {
 			if got := h.call(t, wasm, 1<<40, "run"); got.Trap != "" || h.yields < 4 || h.overshoot > bulkPiece>>bytesShift+stretch {
 				t.Errorf("%s: %q after %d looks, %d gas without one", name, got.Trap, h.yields, h.overshoot)
 			}
-			// Of what is too dear only pieces are done that were charged.
+			// Of an operation beyond the gas, only charged pieces are done.
 			if got := h.call(t, wasm, bulkPiece>>bytesShift*5/2, "run"); got.Trap == "" || got.Gas > bulkPiece>>bytesShift*5/2+bulkPiece>>bytesShift+
 				stretch {
 				t.Errorf("%s with little gas: %q after %d", name, got.Trap, got.Gas)

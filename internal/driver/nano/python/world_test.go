@@ -81,7 +81,7 @@ var limits = bound.Limits{
 	Gas: 100_000_000_000, Time: 2 * time.Hour, MemoryBytes: 256 << 20, OutputBytes: 1 << 20, FileBytes: 64 << 20, OpenFiles: 256, Depth: 64,
 }
 
-// world is an execution: what it begins with, and what came of it.
+// world is an execution: its start and its results.
 type world struct {
 	limits bound.Limits
 	seed   byte

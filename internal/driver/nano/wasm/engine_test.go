@@ -246,7 +246,7 @@ func TestGas(t *testing.T) {
 	if a.Used() != 2*used {
 		t.Errorf("the second time took %d, and the first %d", a.Used()-used, used)
 	}
-	// What is just enough is enough, and one less is not.
+	// The exact amount is enough, and one less is not.
 	for less, want := range []error{nil, &bound.Stopped{}} {
 		a := account(func(l *bound.Limits) { l.Gas = used - int64(less) })
 		_, err := open(t, c.Initial(), a).Call(context.Background(), "spin", 100_000)

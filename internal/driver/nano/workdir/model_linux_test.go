@@ -393,7 +393,7 @@ func TestTheSameStepsLeaveTheSameFiles(t *testing.T) {
 			}
 		}
 		closed(before)
-		// Twice, so that what was applied is also what the next execution sees.
+		// Twice, so that the next execution sees the applied changes.
 		for range 2 {
 			folder, err := workdir.Open(virtual, 1<<40, 1<<40)
 			if err != nil {

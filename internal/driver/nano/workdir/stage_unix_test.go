@@ -35,7 +35,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}
 }
 
-// TestAStageIsTheSpacesOwn: what a crash leaves can be removed by the space's code in any tier.
+// TestAStageIsTheSpacesOwn holds that the space's code can remove the remains of a crash in any tier.
 func TestAStageIsTheSpacesOwn(t *testing.T) {
 	if os.Geteuid() != 0 || !hasOwners {
 		t.Skip("only root gives files away")

@@ -75,7 +75,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	if err := f.Apply([]vfs.Change{{Op: vfs.MakeDir, Path: "dir", Mode: 0o755}}, "", nil); err == nil {
 		t.Error("a link was taken for a folder")
 	}
-	// What is written takes the place of the link; a name for it is one for the link.
+	// A written file takes the place of the link. A name for the link is a name for the link itself.
 	must(t, f.Apply([]vfs.Change{{Op: vfs.Link, Path: "again", Target: "file"}, content("file", "mine")}, "", nil))
 	holds(t, filepath.Join(inside, "file"), "mine")
 	if target, err := os.Readlink(filepath.Join(inside, "again")); runtime.GOOS == "linux" && (err != nil || target != filepath.Join(outside,
@@ -116,7 +116,7 @@ func TestANameOutsideKeepsItsContent(t *testing.T) {
 
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	_, inside, f := folders(t)
-	must(t, unix.Mkfifo(filepath.Join(inside, "fifo"), 0o644)) // whoever opened it would wait for ever
+	must(t, unix.Mkfifo(filepath.Join(inside, "fifo"), 0o644)) // opening it would wait for ever
 	listener, err := net.Listen("unix", filepath.Join(inside, "s"))
 	if err == nil {
 		defer listener.Close()

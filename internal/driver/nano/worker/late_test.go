@@ -38,8 +38,8 @@ func (s *slow) Execute(_ Order, a *bound.Account, _ []vfs.Source, _ func(int, []
 	}
 }
 
-// TestTheEndIsToldBeforeItIsKnownWhatHasChanged serves an execution whose changes are known only when its end was heard of. What it has
-// held is given back last. It tells how late it was.
+// TestTheEndIsToldBeforeItIsKnownWhatHasChanged serves an execution whose changes are known only after its end was reported. The worker
+// frees its memory last, and reports how late it was.
 func TestTheEndIsToldBeforeItIsKnownWhatHasChanged(t *testing.T) {
 	for _, x := range []struct {
 		name string

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPipesAreWide: a frame of content goes through a pipe of a worker in one turn; what is not a pipe is left alone.
+// TestPipesAreWide holds that a frame of content goes through a pipe of a worker at once. Files that are not pipes are left alone.
 func TestPipesAreWide(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -58,7 +58,7 @@ func TestEachOfThoseWhoWaitCountsForAWorker(t *testing.T) {
 	}
 }
 
-// TestWorkersThatNobodyNeedsEnd has three executions at once, then one at a time, then none: what is not needed ends, but for one.
+// TestWorkersThatNobodyNeedsEnd has three executions at once, then one at a time, then none. Surplus workers end, but for one.
 func TestWorkersThatNobodyNeedsEnd(t *testing.T) {
 	p := threeWorkers(t)
 	execute := func(ctx context.Context, what string, heard func()) { executes(ctx, t, p, what, heard) }

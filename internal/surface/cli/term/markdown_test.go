@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMarkdownIsDrawnWhileItComes cuts a text at each place: what is drawn is the same.
+// TestMarkdownIsDrawnWhileItComes cuts a text at each place. The drawn text is the same.
 func TestMarkdownIsDrawnWhileItComes(t *testing.T) {
 	const text = "# A head\n\nSome **strong** words, `co*de`, 2 * 3 and é.\n- one\n  * two\n-no point\n> said\n" +
 		"#no head\n```go\n# x **y**\n\n- z\n```\nend *"

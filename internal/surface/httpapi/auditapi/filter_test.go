@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/service/query"
 )
 
-// FuzzEventFilter reads the query of a stream of events: what is taken selects by what was sent and by types that exist, and the rest is
+// FuzzEventFilter reads the query of a stream of events. An accepted query selects by its own values and by types that exist. The rest is
 // refused as a bad request.
 func FuzzEventFilter(f *testing.F) {
 	f.Add("stream_type=room&stream_id=room_1&event_types=message.created,room.created&run_id=run_1")

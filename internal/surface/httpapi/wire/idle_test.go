@@ -87,7 +87,7 @@ func TestThreat32IdleConnectionsBeyondTheMostAreClosed(t *testing.T) {
 	if err != nil || answer.StatusCode != 200 {
 		t.Fatalf("the stream: %v", err)
 	}
-	waiting(2) // whoever is answered does not wait
+	waiting(2) // an answered client does not wait
 	for range maxIdle - 2 {
 		w.connect(address)
 	}
@@ -111,7 +111,7 @@ func TestThreat32IdleConnectionsBeyondTheMostAreClosed(t *testing.T) {
 	}
 }
 
-// Whoever is refused before the body was read, and sends the rest of it never, is answered and closed after discardTime.
+// A client that is refused before its body was read, and never sends the rest, gets the answer, and is closed after discardTime.
 func TestRefusedSlowBodiesAreClosed(t *testing.T) {
 	w := newWire(t, nil)
 	address := w.serve()

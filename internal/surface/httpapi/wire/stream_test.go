@@ -163,7 +163,7 @@ func TestAStreamWithoutNewsSaysThatItLives(t *testing.T) {
 	}
 }
 
-// What was revoked opens nothing, and what it had opened ends.
+// A revoked credential opens nothing, and its open streams end.
 func TestAStreamEndsWithItsKey(t *testing.T) {
 	clock := handClock{beat: make(chan time.Time), look: make(chan time.Time)}
 	var revoked atomic.Bool
@@ -380,7 +380,7 @@ func TestAPostThatDoesNotSayHowARepeatIsMetIsRefused(t *testing.T) {
 		func(context.Context, Call, *struct{}) (*struct{}, error) { return nil, nil })
 }
 
-// Row 33: what is too much is refused before it is read into anything.
+// Row 33: too much is refused before it is read into memory.
 func TestThreat33TooMuchIsRefusedBeforeItIsParsed(t *testing.T) {
 	w := newWire(t, nil)
 	big := `{"name":"` + strings.Repeat("a", 64<<20) + `"}`

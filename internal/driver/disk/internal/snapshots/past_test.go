@@ -372,7 +372,7 @@ func TestTheOldestGoAtTheBound(t *testing.T) {
 	}
 }
 
-// Whatever is done to the files, each state is the one that it was when it is returned to.
+// Each state of the files is the same when it is restored, after all kinds of changes.
 func TestRandomStates(t *testing.T) {
 	for seed := range byte(8) {
 		h := newHome(t, 1<<30)

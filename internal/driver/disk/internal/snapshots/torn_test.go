@@ -44,7 +44,7 @@ func TestASnapshotOfWhichAPowerCutTookAPart(t *testing.T) {
 	if report, err := shelf.Hold(t.Context(), now.Root, 1<<30); err != nil || report.Damage != "" {
 		t.Errorf("kept once more, it is %+v, %v", report, err)
 	}
-	// What a disk loses of durable content is not passed over.
+	// The loss of durable content by a disk is reported.
 	h.must(h.Sync(t.Context()))
 	h.put("later", "in a pack of its own")
 	later := h.keepNow()

@@ -22,7 +22,7 @@ func grove(t *testing.T) *home {
 			h.put(fmt.Sprintf("d%02d/f%02d", d, f), fmt.Sprint(d, f))
 		}
 	}
-	// The second look begins to watch. What is young is read again, which opens it, until it is old enough to be believed.
+	// The second look begins to watch. Young files are read again, which opens them, until they are old enough to be believed.
 	for range 10_000 {
 		if h.keepNow(); h.watch != nil && h.looked <= 30 {
 			return h
@@ -44,7 +44,7 @@ func (h *home) anew() string {
 	return s.Root.String()
 }
 
-// What a command costs does not depend on the files that it leaves alone.
+// The cost of a command does not depend on the files that it leaves alone.
 func TestUntouchedFilesAreNotLookedAt(t *testing.T) {
 	h := grove(t)
 	h.keepNow()
@@ -158,7 +158,7 @@ var changes = map[string]func(dir, file, other string) error{
 	},
 }
 
-// Whatever changes a tree, the watch misses nothing: the snapshot is what somebody sees who looks at every file.
+// The watch misses no change of a tree: the snapshot is that of a look at every file.
 func TestTheWatchMissesNothing(t *testing.T) {
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {

@@ -374,7 +374,7 @@ func (g *grove) stir(r *rand.Rand, n int) {
 	}
 }
 
-// Whatever happens in a tree, who believes what is told knows in the end what is there.
+// A reader that believes all reports about a tree knows the tree in the end, after all kinds of changes.
 func TestWhatIsToldLeadsToWhatIsThere(t *testing.T) {
 	eachWay(t, func(t *testing.T, poll bool) {
 		for seed := range uint64(40) {
