@@ -158,7 +158,7 @@ type Exit struct {
 	Canceled bool   // ctx ended
 	// the bound that it hit, if one is known: memory_bytes, output_bytes, disk_bytes (bytes or number of files), file_bytes, pids
 	Limit    string
-	Duration time.Duration // wall time until its end, without Commit
+	Duration time.Duration // wall time from its start until its end, without Commit and without the wait for a process that runs it
 	Commit   time.Duration // wall time after its end in which its changes were written; 0 in tiers whose commands write for themselves
 
 	Gas   int64     // the amount of computation, in units that are the same on every host; 0 in tiers that do not count
