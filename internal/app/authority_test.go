@@ -145,7 +145,7 @@ func TestForgedAuthority(t *testing.T) {
 	}
 }
 
-// What cannot be checked is never called intact.
+// A log that cannot be checked is never called intact.
 func TestWhatIsUncheckedIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, dir string)

@@ -21,7 +21,7 @@ type setTo struct {
 
 func (c setTo) Now() time.Time { return c.Clock.Now().Add(c.off) }
 
-// What is named after the clock was set back, be it over a restart, sorts behind what was named before.
+// An id that is made after the clock was set back, also over a restart, sorts behind the earlier ids.
 func TestIdentifiersAfterTheClockWasSetBack(t *testing.T) {
 	dir := t.TempDir()
 	var keys []id.Key

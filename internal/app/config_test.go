@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Members have the shared folder together; what an operator does alone is refused while one of them works.
+// Members have the shared folder together. Work that an operator does alone is refused while a member works.
 func TestAFolderThatIsShared(t *testing.T) {
 	c := Default(t.TempDir())
 	c.Store, c.Shared = "postgres://x@localhost/y", t.TempDir()

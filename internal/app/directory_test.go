@@ -131,7 +131,7 @@ func TestTheFilesOfTheLogAreGone(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	// What is gone, and whether the log needs it: the write-ahead log holds events until a daemon that stops moves them.
+	// The missing parts, and whether the log needs them: the write-ahead log holds events until a daemon that stops moves them.
 	parts := []struct {
 		name       string
 		died, stop string

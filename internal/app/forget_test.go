@@ -282,7 +282,7 @@ func TestThreat29RedactionIsNoWayToRewriteHistory(t *testing.T) {
 		if _, err := app.BringKeys(ctx, app.Default(to), filepath.Join(t.TempDir(), "none")); fault.CodeOf(err) != "keys_missing" {
 			t.Errorf("keys that are not there: %v, want keys_missing", err)
 		}
-		// Brought later, the keys of then open what they sealed: whoever kept a copy of them can read what was redacted since.
+		// Brought later, the keys of then open what they sealed: a copy of the keys can open data that were redacted since.
 		audits, err = app.BringKeys(ctx, app.Default(to), stolen)
 		if err != nil || len(audits) != 1 || !audits[0].Log.OK || audits[0].Log.Sealed != 0 || audits[0].Documents.Documents == 0 {
 			t.Fatalf("bring the keys: %+v, %v", audits, err)

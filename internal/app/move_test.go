@@ -39,8 +39,8 @@ func folded(t *testing.T, a *app.App) map[string]string {
 	return all
 }
 
-// TestAWorkspaceWithRedactedEventsMoves redacts events, one of them halfway, and moves the workspace: nothing that was redacted is in the
-// file, documents are the same there, what was left to do is done there, and every proof holds.
+// TestAWorkspaceWithRedactedEventsMoves redacts events, one of them halfway, and moves the workspace: no redacted data are in the
+// file, documents are the same there, the halfway redaction is finished there, and every proof holds.
 func TestAWorkspaceWithRedactedEventsMoves(t *testing.T) {
 	ctx, ws := t.Context(), id.DefaultWorkspace
 	dir, there, file := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "ws.tar.gz")
@@ -136,8 +136,8 @@ func TestAWorkspaceWithRedactedEventsMoves(t *testing.T) {
 	}
 }
 
-// same holds documents against those that were folded elsewhere from the log up to a place: what has not changed since is the same, and
-// everything was there.
+// same holds documents against those that were folded elsewhere from the log up to a place. All are there, and documents that have not
+// changed since are the same.
 func same(t *testing.T, was map[string]string, b *app.App, head uint64) {
 	t.Helper()
 	is := folded(t, b)

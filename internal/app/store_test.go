@@ -110,7 +110,7 @@ func TestLogInADatabase(t *testing.T) {
 	if err != nil || len(audits) != 1 || !audits[0].OK() || audits[0].Documents.Documents == 0 {
 		t.Errorf("without a daemon: %+v, %v", audits, err)
 	}
-	// What is of a log in a file is refused, and says what to do.
+	// Commands for a log in a file are refused, and the error says what to do.
 	if _, err := app.Backup(t.Context(), c, filepath.Join(t.TempDir(), "b"), false, nil); fault.CodeOf(err) != "store_unsupported" ||
 		!strings.Contains(suggestion(err), "pg_dump") {
 		t.Errorf("a backup: %v, want store_unsupported", err)

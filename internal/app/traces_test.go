@@ -210,7 +210,7 @@ func text(fields map[string]any, name string) string {
 }
 
 // TestTheTraceOfARun tells a real collector of a real run, which waits for a person while the daemon is restarted, and compares the
-// tree of spans; what is told holds no word of what was run.
+// tree of spans. The spans hold no word of the commands.
 func TestTheTraceOfARun(t *testing.T) {
 	c := collect(t)
 	config := app.Default(t.TempDir())
@@ -326,8 +326,8 @@ func TestTheTraceOfARun(t *testing.T) {
 	}
 }
 
-// TestTheTraceOfARequest makes a space and uses its files without any run: what is done in the space stands below the request that it is
-// done for.
+// TestTheTraceOfARequest makes a space and uses its files without any run: the spans of the space stand below
+// the span of their request.
 func TestTheTraceOfARequest(t *testing.T) {
 	c := collect(t)
 	config := app.Default(t.TempDir())

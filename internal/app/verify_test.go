@@ -54,7 +54,7 @@ func TestVerifyNamesWhatKeepsDocumentsFromBeingFolded(t *testing.T) {
 	}
 }
 
-// What an event is filed under stands beside the record that the chain covers; a verification holds one against the other.
+// The index columns of an event stand beside the record that the chain covers. A verification holds one against the other.
 func TestVerifyNamesWhatIsFiledElsewhere(t *testing.T) {
 	const untie = `DROP TRIGGER events_no_update; `
 	for name, c := range map[string]struct {
