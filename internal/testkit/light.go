@@ -12,9 +12,9 @@ import (
 )
 
 // Light is a tier of the name nano without anything behind it. The text of a command says what it does: `echo TEXT` prints the text, with
-// `--context=NAME` a command shows 42 as a text, a table and a picture; with
-// `# want KIND NAME` at its end any command wants what the tier lacks after it has printed something, `sleep` ends when it is ended, and
-// everything else does nothing.
+// `--context=NAME` a command shows 42 as a text, a table and a picture, and with `--took=TIME` it claims to have taken that long. With
+// `# want KIND NAME` at its end any command wants a feature that the tier lacks after it has printed something. `sleep` ends when it is
+// ended, and everything else does nothing.
 type Light struct {
 	Has space.Offer // what it says of itself; the zero Offer says nothing
 
@@ -122,6 +122,9 @@ func (s *lightSpace) Exec(ctx context.Context, p policy.Permit, _ []byte, out sp
 			return space.Exit{}, &space.Lacking{Lacks: lacks}
 		}
 		exit.Code, exit.Lacks = 127, lacks
+	case len(words) > 1 && strings.HasPrefix(words[1], "--took="):
+		exit.Duration, err = time.ParseDuration(strings.TrimPrefix(words[1], "--took="))
+		return exit, err
 	case len(words) > 1 && words[0] == "echo":
 		return exit, out("stdout", []byte(strings.Join(words[1:], " ")+"\n"))
 	case len(words) > 1 && strings.HasPrefix(words[1], "--context="):

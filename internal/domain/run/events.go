@@ -106,7 +106,7 @@ type Ended struct {
 	Decision   string       `json:"decision,omitempty"`
 	Reason     string       `json:"reason_code,omitempty"`
 	Action     event.Digest `json:"action_sha256,omitzero"`
-	DurationMS int64        `json:"duration_ms"` // of the whole operation, with writing its changes and with the snapshot
+	DurationMS int64        `json:"duration_ms"` // of a command as in its result; else from the beginning to the record
 	Result     *Result      `json:"result,omitempty"`
 	Stored     *Input       `json:"result_ref,omitempty"`
 	Kept

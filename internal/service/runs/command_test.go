@@ -55,6 +55,20 @@ func TestWhatALighterTierTellsOfACommand(t *testing.T) {
 	}
 }
 
+// TestTheEventOfACommandHasItsOwnTime holds that neither the snapshot nor the record of a command counts to its duration.
+func TestTheEventOfACommandHasItsOwnTime(t *testing.T) {
+	t.Parallel()
+	s := light(t)
+	r := s.Rest(s.Start(s.Space().ID, `[{"type":"shell","command":"echo --took=7s"},{"type":"message","content":"end"}]`).ID)
+	const want = 7000
+	if got := s.Results(r.ID)[0]; !got.OK() || *got.DurationMS != want {
+		t.Errorf("got the result %+v", got)
+	}
+	if got := told[run.Ended](t, s, run.EventSucceeded); len(got) != 2 || got[0].DurationMS != want || got[1].DurationMS >= want {
+		t.Errorf("got the events %+v", got)
+	}
+}
+
 func TestACommandThatIsSeenToNeedMoreRunsInTheHeavierTier(t *testing.T) {
 	t.Parallel()
 	s := light(t)

@@ -83,7 +83,9 @@ func (r *record) outcome(ctx context.Context, t task, typ string, result *run.Re
 	if d.ReasonCode != "" {
 		ended.Decision, ended.Reason = d.Outcome.String(), d.ReasonCode
 	}
-	if begun := r.doc.Operations[t.index].BegunAt; !begun.IsZero() {
+	if begun := r.doc.Operations[t.index].BegunAt; result.DurationMS != nil {
+		ended.DurationMS = *result.DurationMS
+	} else if !begun.IsZero() {
 		ended.DurationMS = max(0, now.Sub(begun).Milliseconds()) // the clock may have been set back
 	}
 	raw, err := json.Marshal(result)
