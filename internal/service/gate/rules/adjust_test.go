@@ -46,8 +46,22 @@ func TestAnAdjustmentKeepsWhatThePresetRefuses(t *testing.T) {
 		if more, err := rules.Overrides(name, policy.Adjustment{CommandMS: preset.CommandMS + 1}); more != nil || err != nil {
 			t.Errorf("%s: a longer time adjusts it: %s, %v", name, more, err)
 		}
+		if same, err := rules.Overrides(name, policy.Adjustment{CommandMS: preset.CommandMS, ReadOnly: !preset.Write}); same != nil ||
+			err != nil {
+			t.Errorf("%s: the present values adjust it: %s, %v", name, same, err)
+		}
+		twice, err := rules.Overrides(name, policy.Adjustment{Deny: append([]string{"a", "a"}, preset.Deny.Paths...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := rules.Read(name, twice); err != nil || len(got.Deny.Paths) != len(preset.Deny.Paths)+1 {
+			t.Errorf("%s: an entry that stands twice: %q, %v", name, got.Deny.Paths, err)
+		}
 		if none, err := rules.Overrides(name, policy.Adjustment{}); none != nil || err != nil {
 			t.Errorf("%s: nothing adjusts it: %s, %v", name, none, err)
 		}
+	}
+	if got, err := rules.Overrides("nothing", policy.Adjustment{ReadOnly: true}); err == nil || got != nil {
+		t.Errorf("a preset that does not exist: got %s, %v", got, err)
 	}
 }

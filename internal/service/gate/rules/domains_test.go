@@ -88,6 +88,7 @@ func TestWhatIsFetchedIsOfANamedHost(t *testing.T) {
 		{"allow: {domains: [\"a.example:1\"]}\ndeny: {domains: [a.example]}", "https://a.example:1/x", out, out},
 		{"allow: {domains: [a.example]}\ndeny: {domains: [\"*\"]}", "https://a.example:1/x", out, out},
 		{"ask: {domains: [\"*\"]}", "https://a.example:1/x", asks, out},
+		{"allow: {domains: [b.example, \"a.example:1\"]}", "https://b.example:443/x", in, out},
 	} {
 		b, err := rules.FromYAML([]byte(c.text))
 		if err != nil {
@@ -101,6 +102,27 @@ func TestWhatIsFetchedIsOfANamedHost(t *testing.T) {
 			if err != nil || v.Outcome != want {
 				t.Errorf("%s, %s %s: got %s, %v, want %s", c.text, action, c.target, v.Outcome, err, want)
 			}
+		}
+	}
+}
+
+// TestAnEntryWithAPortIsAboutFetchingAlone holds that such an entry makes no rule about hosts, and that only lists of domains refuse it.
+func TestAnEntryWithAPortIsAboutFetchingAlone(t *testing.T) {
+	b, err := rules.FromYAML([]byte(`allow: {domains: ["localhost:8080"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{"domains.allowed", `context.host == "localhost:8080"`} {
+		if strings.Contains(b.Cedar, wrong) {
+			t.Errorf("the policy has %s:\n%s", wrong, b.Cedar)
+		}
+	}
+	for text, refused := range map[string]bool{
+		`ask: {domains: ["localhost:8080"]}`: true, `deny: {domains: ["localhost:8080"]}`: true,
+		`ask: {paths: ["localhost:8080"]}`: false, `deny: {paths: ["localhost:8080"]}`: false,
+	} {
+		if _, err := rules.FromYAML([]byte(text)); (err != nil) != refused {
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }
