@@ -81,7 +81,11 @@ func (x crashing) killed(ctx context.Context, r *result) error {
 		}
 		t.tried(1)
 	}
-	if err := d.finish(ctx, w.runs); err != nil {
+	events, err := d.log(ctx, 1, "event_types=run.created") // a run whose answer the kill took away is in the log only
+	if err != nil {
+		return err
+	}
+	if err := d.finish(ctx, created(events)); err != nil {
 		return fmt.Errorf("let the interrupted runs go on: %w", err)
 	}
 	unknown := 0
@@ -143,6 +147,16 @@ func (w *work) until(ctx context.Context, t *trial, c *caller, space, name strin
 			}
 		}
 	}
+}
+
+// created returns the runs that events made.
+func created(events []event) (runs []string) {
+	for _, e := range events {
+		if e.Type == "run.created" {
+			runs = append(runs, e.Run)
+		}
+	}
+	return runs
 }
 
 // singly counts intents and results in the log: each operation has at most one of each, and a result where it has an intent.
@@ -350,13 +364,7 @@ func (x crashing) goesOn(ctx context.Context, t *trial, files platter.Files, mar
 			return fmt.Errorf("event %d was acknowledged with the hash %s and has %s", e.Seq, hashes[e.Seq], e.Chain.Hash)
 		}
 	}
-	var runs []string
-	for _, e := range events {
-		if e.Type == "run.created" {
-			runs = append(runs, e.Run)
-		}
-	}
-	if err := d.finish(ctx, runs); err != nil {
+	if err := d.finish(ctx, created(events)); err != nil {
 		return err
 	}
 	if err := d.singly(ctx, t); err != nil {
