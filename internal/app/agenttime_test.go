@@ -76,7 +76,7 @@ func TestTheTimeOfAnAgent(t *testing.T) {
 	}
 }
 
-// TestAnAgentCallsToolsInPlainText works with a model whose entry says that it knows no tool calls. What is malformed is skipped.
+// TestAnAgentCallsToolsInPlainText works with a model whose entry says that it knows no tool calls. Malformed operations are skipped.
 func TestAnAgentCallsToolsInPlainText(t *testing.T) {
 	p := startPlayed(t, "")
 	p.d.ask("PUT", "/v1/models/played", `{"provider":"scripted","base_url":"counter","model":"any","no_tools":true}`, "")

@@ -22,7 +22,7 @@ import (
 // realKey is the key of the scripted vendor. Nothing of a space may ever see it.
 const realKey = "sk-live-9f83hf73hf73hf7s"
 
-// vendor is a scripted server of chat completions. What it answers depends on how many results of tools the conversation has.
+// vendor is a scripted server of chat completions. Its answers depend on the number of tool results in the conversation.
 type vendor struct {
 	*httptest.Server
 	script func(n int, tools []string) string // the chunk of the answer

@@ -89,7 +89,7 @@ func (o *outsider) withdrawn(r id.Run) {
 	}
 }
 
-// What a question must not show: a key by its form, and the value of a secret variable of the space.
+// Secrets that a question must not show: a key by its form, and the value of a secret variable of the space.
 const (
 	secretValue = "s3cr3t-value"
 	secretInput = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789 and " + secretValue

@@ -75,7 +75,7 @@ type stage struct {
 }
 
 // TestSituations plays every situation on the wires on which it can happen, through the whole daemon. The end of each stands in the table.
-// What the model was sent, what happened and how the run ended is told word for word in testdata/situations.
+// The files of testdata/situations hold the requests to the model, the events and the end of the run, word for word.
 func TestSituations(t *testing.T) {
 	all := situations()
 	var mu sync.Mutex
@@ -385,7 +385,7 @@ func modelEvent(t *testing.T, e event.Event) string {
 	return ""
 }
 
-// What differs from one time to the next.
+// The parts that differ from one time to the next.
 var (
 	anyID   = regexp.MustCompile(`\b([a-z]{2,8})_[0-9A-HJKMNP-TV-Z]{26}\b`)
 	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
@@ -455,7 +455,7 @@ func TestTheDocsListEverySituation(t *testing.T) {
 	}
 }
 
-// What people do meanwhile.
+// The actions of people meanwhile.
 
 // request waits until a vendor has had so many requests.
 func (x *stage) request(of *actor, n int) {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestTheCassetteOfTheWeatherAgent has the agent of the demo work at a scripted model, once with a person who approves and once with one
-// who denies. What was recorded has to be the cassette that the demo plays; -update-situations writes it.
+// who denies. The record has to be the cassette that the demo plays; -update-situations writes it.
 func TestTheCassetteOfTheWeatherAgent(t *testing.T) {
 	cache := os.Getenv("AGENTBOX_CACHE")
 	if cache == "" {

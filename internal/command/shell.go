@@ -43,7 +43,7 @@ type Reading struct {
 	Unsealed []string // files whose content decides what runs, and which are read later
 	Doubts   []Doubt  // why a person has to look, whatever the policy says about the single commands
 	Leaves   bool     // some command moves files out of the space's files
-	Exact    bool     // one simple command, every word of it known, that runs nothing else; what a standing approval may cover
+	Exact    bool     // one simple command, every word of it known, that runs nothing else; a standing approval may cover it
 }
 
 // Words returns the words of the one command, its name first, where the reading is exact; else nil.

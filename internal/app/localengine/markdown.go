@@ -108,7 +108,7 @@ func (u use) mdWrite(ctx context.Context) (errand.Outcome, error) {
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	if call.Child != "" { // it was begun before a restart; what is sent now is not executed
+	if call.Child != "" { // it was begun before a restart; the operation below is not executed again
 		again, err := operation(map[string]any{"type": run.OpReadFile, "path": m.Path})
 		if err != nil {
 			return errand.Outcome{}, err

@@ -25,7 +25,7 @@ var errNoThread = fault.New(fault.Conflict, "run_has_no_thread", "the run has no
 	With("Report what you would have said or asked when you end.")
 
 // post posts a message in the thread of the run, once for each call. Both the daemon's engine and the requester of the run need the right
-// to post. It speaks as the requester, if that is an agent, and else as the engine: what an agent says is never taken for a person's.
+// to post. It speaks as the requester, if that is an agent, and else as the engine. So nobody takes an agent's message for a person's.
 func (u use) post(ctx context.Context, content string) (room.Message, error) {
 	if u.asked.Thread == "" {
 		return room.Message{}, errNoThread

@@ -114,7 +114,7 @@ func (d *agentDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall
 	return o, err
 }
 
-// own does what a tool of the daemon is called for. What the call itself gets wrong is its outcome.
+// own executes a call of a tool of the daemon. A mistake of the call itself is its outcome, and no error.
 func (u use) own(ctx context.Context) (errand.Outcome, error) {
 	o, err := u.do(ctx)
 	switch kind := fault.KindOf(err); {
