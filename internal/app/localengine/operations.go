@@ -44,7 +44,7 @@ func (e *Engine) Work(ctx context.Context) error {
 	return (&runner.Runner{Claims: d, Records: d, Clock: e.Clock, Logger: e.Logger, Hands: engineHands, Done: d.done}).Run(ctx)
 }
 
-// desk is where the engine within the daemon claims runs: the services that the API calls too.
+// desk claims runs for the engine within the daemon. It calls the services that the API calls too.
 type desk struct {
 	*Engine
 	work string       // the kind of the runs that it claims
@@ -60,7 +60,7 @@ var (
 	_ errand.Records = (*desk)(nil)
 )
 
-// done takes a run for one that nobody works on any more.
+// done notes that the work on a run has ended.
 func (d *desk) done(w errand.Work) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,8 +69,8 @@ func (d *desk) done(w errand.Work) {
 	}
 }
 
-// take notes a run that was claimed and is worked on from now on.
-func (d *desk) take(ws id.Workspace) {
+// claimed notes a claimed run, whose work begins now.
+func (d *desk) claimed(ws id.Workspace) {
 	d.busy(ws)
 	d.last = ws
 }
@@ -163,7 +163,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 			failed = errors.Join(failed, fmt.Errorf("in %s: %w", ws, err))
 			continue
 		}
-		d.take(ws)
+		d.claimed(ws)
 		given, err := d.Engines.Given(ctx, doc)
 		if err != nil {
 			d.done(errand.Work{Workspace: ws})
