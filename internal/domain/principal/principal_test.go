@@ -182,3 +182,28 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoMayActForAnother holds that services, owners and admins act for agents, and that nobody acts for anybody else.
+func TestWhoMayActForAnother(t *testing.T) {
+	agent := principal.Principal{Kind: id.Agent}
+	for _, c := range []struct {
+		name  string
+		by    principal.Principal
+		other principal.Principal
+		want  bool
+	}{
+		{"a service", principal.Principal{Kind: id.Service}, agent, true},
+		{"an admin", principal.Principal{Kind: id.User, Role: principal.Admin}, agent, true},
+		{"an owner", principal.Principal{Kind: id.User, Role: principal.Overlord}, agent, true},
+		{"an operator", principal.Principal{Kind: id.User, Role: principal.Operator}, agent, false},
+		{"an agent", principal.Principal{Kind: id.Agent, Role: principal.Overlord}, agent, false},
+		{"a service in quarantine", principal.Principal{Kind: id.Service, Quarantined: true}, agent, false},
+		{"an owner in quarantine", principal.Principal{Kind: id.User, Role: principal.Overlord, Quarantined: true}, agent, false},
+		{"for a user", principal.Principal{Kind: id.Service}, principal.Principal{Kind: id.User}, false},
+		{"for a service", principal.Principal{Kind: id.User, Role: principal.Overlord}, principal.Principal{Kind: id.Service}, false},
+	} {
+		if got := c.by.MayActFor(c.other); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}
