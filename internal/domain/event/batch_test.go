@@ -1,0 +1,17 @@
+package event_test
+
+import (
+	"testing"
+
+	"agentbox/internal/domain/event"
+)
+
+// TestTheCorrelationOfABatch is that of its first event.
+func TestTheCorrelationOfABatch(t *testing.T) {
+	if got := (event.Batch{}).Correlation(); got != "" {
+		t.Errorf("of an empty batch: got %q", got)
+	}
+	if got := (event.Batch{Drafts: []event.Draft{{Correlation: "a"}, {Correlation: "b"}}}).Correlation(); got != "a" {
+		t.Errorf("got %q", got)
+	}
+}
