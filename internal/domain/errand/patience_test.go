@@ -83,3 +83,14 @@ func TestPatienceEndsWithItsContext(t *testing.T) {
 		t.Errorf("while it waits: got %v, %d timers ended", err, clock.stopped)
 	}
 }
+
+// TestAPauseSaysWhetherItCameToItsEnd ends one pause by its timer and one by its context.
+func TestAPauseSaysWhetherItCameToItsEnd(t *testing.T) {
+	if !errand.Pause(t.Context(), &bell{rings: 1}, time.Second) {
+		t.Error("a pause that came to its end says that it did not")
+	}
+	ctx, end := context.WithCancel(t.Context())
+	if errand.Pause(ctx, &bell{last: end}, time.Second) {
+		t.Error("a pause whose context ended says that it came to its end")
+	}
+}
