@@ -155,6 +155,9 @@ func TestTheDocumentOfAnArtifact(t *testing.T) {
 	folds(t, step.Artifact{}, told(t, step.EventArtifactCreated, step.ArtifactEntity, created),
 		with(func(a *step.Artifact) { a.Operation, a.As = "op-1", policy.Permitted }))
 	stored := step.Stored{Digest: event.DigestOf([]byte("d")), Size: 3}
+	created.Operation, created.Taken = "", true // the daemon has taken it from a space
+	folds(t, step.Artifact{}, told(t, step.EventArtifactCreated, step.ArtifactEntity, created),
+		with(func(a *step.Artifact) { a.As = policy.Permitted }))
 	kept := told(t, step.EventArtifactStored, step.ArtifactEntity, step.ArtifactStored{Content: stored})
 	folds(t, a, kept, with(func(a *step.Artifact) { a.Stored = &stored }))
 	folds(t, with(func(a *step.Artifact) { a.Redacted = true }), kept, with(func(a *step.Artifact) { a.Stored, a.Redacted = &stored, true }))
@@ -201,6 +204,11 @@ func TestWhatRemainsOfSteps(t *testing.T) {
 			told(t, step.EventArtifactCreated, step.ArtifactEntity, step.ArtifactCreated{Artifact: "art_1", Run: "run_1", Kind: "k", Title: "w",
 				Media: "w", Size: &size, Content: step.Content{Type: step.Text, Text: "w"}, Fence: 3, Operation: "op"}),
 			step.ArtifactCreated{Artifact: "art_1", Run: "run_1", Kind: "k", Content: step.Content{Type: step.None}, Fence: 3, Operation: "op"},
+		},
+		"a kept file": {
+			told(t, step.EventArtifactCreated, step.ArtifactEntity, step.ArtifactCreated{Artifact: "art_1", Run: "run_1", Kind: "k",
+				Path: "w", Taken: true}),
+			step.ArtifactCreated{Artifact: "art_1", Run: "run_1", Kind: "k", Content: step.Content{Type: step.None}, Taken: true},
 		},
 		"its content": {told(t, step.EventArtifactStored, step.ArtifactEntity,
 			step.ArtifactStored{Artifact: "art_1", Run: "run_1", Content: step.Stored{Size: 3}, Fence: 3}),
