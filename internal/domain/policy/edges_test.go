@@ -26,6 +26,18 @@ func TestWhatIsAnEndpoint(t *testing.T) {
 	}
 }
 
+// TestTheHostOfATargetWithoutAScheme holds a path behind a host, and an address without a user.
+func TestTheHostOfATargetWithoutAScheme(t *testing.T) {
+	for target, want := range map[string]string{"a.example/x": "a.example", "@a.example": "a.example", "b@a.example/x": policy.Unreadable} {
+		if got := policy.Host(target); got != want {
+			t.Errorf("%s: got %q", target, got)
+		}
+	}
+	if kind, ok := (policy.Action{Type: policy.ExternalWrite}).Kind(); !ok || kind.Rules != policy.RulesHosts {
+		t.Errorf("a write to the outside world is judged by %v", kind.Rules)
+	}
+}
+
 // TestTheHostOfFacts is the host of the target, and nothing without a target.
 func TestTheHostOfFacts(t *testing.T) {
 	for target, want := range map[string]string{"": "", "https://A.example:1/x": "a.example", `https://a\b/`: policy.Unreadable} {
