@@ -11,7 +11,8 @@ func TestTheCorrelationOfABatch(t *testing.T) {
 	if got := (event.Batch{}).Correlation(); got != "" {
 		t.Errorf("of an empty batch: got %q", got)
 	}
-	if got := (event.Batch{Drafts: []event.Draft{{Header: event.Header{Correlation: "a"}}, {Header: event.Header{Correlation: "b"}}}}).Correlation(); got != "a" {
+	two := []event.Draft{{Header: event.Header{Correlation: "a"}}, {Header: event.Header{Correlation: "b"}}}
+	if got := (event.Batch{Drafts: two}).Correlation(); got != "a" {
 		t.Errorf("got %q", got)
 	}
 }
