@@ -346,7 +346,9 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	if err := a.models(ids, live, asked); err != nil {
 		return err
 	}
-	toolServers(a, web, asked)
+	if err := toolServers(a, web, asked); err != nil {
+		return err
+	}
 	a.engine = a.localEngine()
 	a.Gate.KillSwitch.OnHalt(func(ws id.Workspace, cause error) {
 		a.Ports.Halt(ws, cause)

@@ -26,6 +26,7 @@ const (
 	modelsFile   = "models.yaml" // models, routes and budgets of the default workspace; people write it
 	pricesFile   = "prices.yaml" // what models cost; people write it
 	modelKeysDir = "model-keys"  // the keys of endpoints, sealed
+	grantsDir    = "mcp-logins"  // the tokens of logins at MCP servers, sealed
 	cassettesDir = "cassettes"   // cassettes that scripted models play, and recordings of other models
 )
 

@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/driver/endpoint/keys"
 	"agentbox/internal/driver/fetch"
 	"agentbox/internal/driver/mcpclient"
 	"agentbox/internal/service/runs"
@@ -15,12 +17,17 @@ import (
 )
 
 // toolServers makes the service of MCP servers.
-func toolServers(a *App, web *fetch.Client, gate policy.Gate) {
+func toolServers(a *App, web *fetch.Client, gate policy.Gate) error {
+	grants, err := keys.OpenGrants(a.path(grantsDir), a.keys, rand.Reader)
+	if err != nil {
+		return err
+	}
 	a.Servers = toolservers.New(toolservers.Parts{
-		Log: a.counted, Docs: a.Log, Gate: gate, Clock: a.clock, Logger: a.logger, Keys: a.Models.Keys,
+		Log: a.counted, Docs: a.Log, Gate: gate, Clock: a.clock, Logger: a.logger, Keys: a.Models.Keys, Grants: grants,
 		Dialer: mcpclient.New(Version, web.Dial), Start: startServer(a),
 	})
 	a.closers = append(a.closers, a.Servers.Close)
+	return nil
 }
 
 // startServer starts the process of an MCP server in a space: a background run like any other, in the name of the requester.

@@ -18,19 +18,35 @@ type ToolServerSpec struct {
 	URL     string `json:"url,omitempty"`
 	Key     string `json:"key,omitempty"`
 
-	ClientID string `json:"client_id,omitempty"` // for OAuth by client credentials; the key is the secret
+	ClientID string `json:"client_id,omitempty"` // for OAuth; the key is the secret
 	Issuer   string `json:"issuer,omitempty"`
+	Login    bool   `json:"login,omitempty"` // a person logs in with a browser
 }
 
 // ToolServer is an MCP server with its tools.
 type ToolServer struct {
 	Name string `json:"name"`
 	ToolServerSpec
+	LoggedIn  *ServerLogin `json:"logged_in,omitempty"` // nil where nobody is
 	Hash      event.Digest `json:"mcp_server_sha256"`
 	ChangedBy id.Principal `json:"changed_by"`
 	ChangedAt time.Time    `json:"changed_at"`
 	ListedAt  time.Time    `json:"listed_at,omitzero"`
 	Tools     []ServedTool `json:"tools"`
+}
+
+// ServerLogin is the login of a person at an MCP server.
+type ServerLogin struct {
+	By     id.Principal `json:"logged_in_by"`
+	At     time.Time    `json:"logged_in_at"`
+	Client string       `json:"client_id"`
+	Scopes []string     `json:"scopes,omitempty"`
+}
+
+// ServerVisit is where a person logs in to an MCP server, and until when.
+type ServerVisit struct {
+	Address string    `json:"authorization_url"`
+	Until   time.Time `json:"expires_at"`
 }
 
 // ServedTool is a tool of an MCP server.
@@ -92,6 +108,26 @@ func (c *Client) LookAtToolServer(ctx context.Context, name string, in id.Space)
 	var s ToolServer
 	err := c.call(ctx, http.MethodPost, join("/v1/mcp-servers/", escape(name)+"/look"), nil, map[string]id.Space{"space_id": in}, &s, nil)
 	return s, err
+}
+
+// BeginServerLogin begins the login of a person at an MCP server. The browser is sent back to an address of the person's machine.
+func (c *Client) BeginServerLogin(ctx context.Context, name string, in id.Space, redirect string) (ServerVisit, error) {
+	var v ServerVisit
+	err := c.call(ctx, http.MethodPost, join("/v1/mcp-servers/", escape(name)+"/login"), nil,
+		map[string]string{"space_id": string(in), "redirect_uri": redirect}, &v, nil)
+	return v, err
+}
+
+// FinishServerLogin ends a login with what the browser was sent back with.
+func (c *Client) FinishServerLogin(ctx context.Context, name string, back mcp.Returned) (ToolServer, error) {
+	var s ToolServer
+	err := c.call(ctx, http.MethodPost, join("/v1/mcp-servers/", escape(name)+"/login/finish"), nil, back, &s, nil)
+	return s, err
+}
+
+// EndServerLogin destroys the tokens of a login at an MCP server.
+func (c *Client) EndServerLogin(ctx context.Context, name string) error {
+	return c.call(ctx, http.MethodDelete, join("/v1/mcp-servers/", escape(name)+"/login"), nil, nil, nil, nil)
 }
 
 // TrustTools releases tools of an MCP server for agents, each with the hash that was shown.

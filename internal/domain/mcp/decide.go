@@ -123,6 +123,9 @@ func (h Held) Usable() []Seen {
 // Hash returns what a blueprint pins: the server, and every tool that people trust of it.
 func (h Held) Hash() event.Digest {
 	lines := []string{h.Name, h.Command, h.URL, h.Key, h.ClientID, h.Issuer}
+	if h.Server.Login {
+		lines = append(lines, "login") // no line of a tool is one word
+	}
 	for _, k := range h.Trusted {
 		lines = append(lines, k.Name+" "+k.Hash.String())
 	}

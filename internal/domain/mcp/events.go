@@ -24,6 +24,8 @@ const (
 	EventListed      = "mcp.listed"      // it offers other tools than it did
 	EventQuarantined = "mcp.quarantined" // tools that were trusted are not what they were
 	EventTrusted     = "mcp.trusted"     // a person has looked at tools
+	EventLoggedIn    = "mcp.logged_in"   // a person has logged in with a browser
+	EventLoggedOut   = "mcp.logged_out"  // the tokens of a login are destroyed
 	EventCalled      = "mcp.called"      // recorded before the call is sent
 	EventEnded       = "mcp.ended"
 )
@@ -70,6 +72,25 @@ type Trusted struct {
 	Tools []Named `json:"tools"`
 }
 
+// LoggedIn is the data of mcp.logged_in. It has nothing that is secret.
+type LoggedIn struct {
+	Name   string   `json:"name"`
+	Client string   `json:"client_id" doc:"As the issuer knows the daemon"`
+	Scopes []string `json:"scopes,omitempty" doc:"What the issuer was asked for"`
+}
+
+// LoggedOut is the data of mcp.logged_out.
+type LoggedOut struct {
+	Name string `json:"name"`
+}
+
+// Login is the login of a person at a server, as its document has it.
+type Login struct {
+	LoggedIn
+	By id.Principal `json:"logged_in_by"`
+	At time.Time    `json:"logged_in_at"`
+}
+
 // Called is the data of mcp.called.
 type Called struct {
 	Server    string       `json:"server"`
@@ -111,6 +132,7 @@ type Held struct {
 	Tools     []Seen       `json:"tools,omitempty" doc:"What it offered last"`
 	Trusted   []Kept       `json:"trusted,omitempty" doc:"What people trust of it"`
 	ListedAt  time.Time    `json:"listed_at,omitzero" doc:"When what it offers was last seen to change"`
+	Session   *Login       `json:"session,omitempty" doc:"The login that has not ended"`
 }
 
 // The states of a server.

@@ -21,6 +21,12 @@ func (h Held) Evolve(e event.Event) (Held, error) {
 		d, err := event.Decode[Listed](e)
 		h.Tools, h.ListedAt = d.Tools, e.OccurredAt
 		return h, err
+	case EventLoggedIn:
+		d, err := event.Decode[LoggedIn](e)
+		h.Session = &Login{d, e.Principal, e.OccurredAt}
+		return h, err
+	case EventLoggedOut:
+		h.Session = nil
 	case EventTrusted:
 		d, err := event.Decode[Trusted](e)
 		if err != nil {
@@ -83,6 +89,10 @@ func Remains(e event.Event) (any, error) {
 		return event.Decode[Quarantined](e)
 	case EventTrusted:
 		return event.Decode[Trusted](e)
+	case EventLoggedIn:
+		return event.Decode[LoggedIn](e)
+	case EventLoggedOut:
+		return event.Decode[LoggedOut](e)
 	case EventCalled:
 		return event.Decode[Called](e)
 	case EventEnded:

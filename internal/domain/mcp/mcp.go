@@ -30,7 +30,12 @@ const (
 	MaxAnswer      = 4 << 20   // bytes of a message of a server
 	MaxSessions    = 256       // that are open at the same time
 	MaxCallTime    = 3600      // seconds of a call
+	MaxLogins      = 32        // that have begun and not ended
+	MaxGrant       = 64 << 10  // bytes of what an issuer gives for a login, with all that renews it
+	MaxAddress     = 8 << 10   // bytes of the address at which a person logs in
+	MaxCode        = 4 << 10   // characters of the code that a login ends with
 	ListTime       = 30 * time.Second
+	LoginTime      = 10 * time.Minute // from the beginning of a login to its end
 )
 
 // between is between the name of a server and that of its tool in the name that a model is shown. No name of a server and none of a tool
@@ -47,6 +52,10 @@ type Server struct {
 	// Of a server that wants OAuth: the client id, for which the key is the secret, and the issuer at which it is registered.
 	ClientID string `json:"client_id,omitempty"`
 	Issuer   string `json:"issuer,omitempty"`
+
+	// Login says that the tokens are those of a person who logs in with a browser. A client registers itself where the client id is "". The
+	// issuer is one at the host of the server where it is "".
+	Login bool `json:"login,omitempty"`
 }
 
 var (
@@ -69,7 +78,9 @@ func (s Server) Check() error {
 		return bad("command is one line of at most %d bytes, without control characters", MaxCommand)
 	case s.Key != "" && (s.URL == "" || !keyName.MatchString(s.Key)):
 		return bad("key is the name of a key (1 to 64 of a-z, 0-9, . _ and -) for a server with a url")
-	case (s.ClientID == "") != (s.Issuer == "") || s.ClientID != "" && s.Key == "":
+	case s.Login && (s.URL == "" || s.Key != "" && s.ClientID == ""):
+		return bad("a person logs in to a server with a url; its key is the secret of the client_id")
+	case !s.Login && ((s.ClientID == "") != (s.Issuer == "") || s.ClientID != "" && s.Key == ""):
 		return bad("client_id and issuer go together, with the name of the client's secret as the key")
 	case len(s.ClientID) > MaxClientID || strings.ContainsFunc(s.ClientID, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return bad("client_id has at most %d visible characters of ASCII", MaxClientID)

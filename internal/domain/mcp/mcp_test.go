@@ -97,7 +97,11 @@ func TestServers(t *testing.T) {
 		"a client without an issuer": {mcp.Server{Name: "a", URL: "https://a.example:443/", Key: "k", ClientID: "c"}, false},
 		"a client with spaces": {mcp.Server{Name: "a", URL: "https://a.example:443/", Key: "k", ClientID: "c c", Issuer: "https://i.example"},
 			false},
-		"a long command": {mcp.Server{Name: "a", Command: strings.Repeat("x", mcp.MaxCommand+1)}, false},
+		"a login":                 {mcp.Server{Name: "a", URL: "https://a.example:443/", Login: true}, true},
+		"a login as a client":     {mcp.Server{Name: "a", URL: "https://a.example:443/", Login: true, ClientID: "c", Key: "k"}, true},
+		"a login at a command":    {mcp.Server{Name: "a", Command: "x", Login: true}, false},
+		"a login with only a key": {mcp.Server{Name: "a", URL: "https://a.example:443/", Login: true, Key: "k"}, false},
+		"a long command":          {mcp.Server{Name: "a", Command: strings.Repeat("x", mcp.MaxCommand+1)}, false},
 	} {
 		if err := c.server.Check(); (err == nil) != c.good {
 			t.Errorf("%s: got %v", name, err)

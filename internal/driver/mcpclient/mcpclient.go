@@ -61,32 +61,41 @@ func New(version string, dial Dial) *Client {
 
 // Open implements mcp.Dialer.
 func (c *Client) Open(ctx context.Context, permit policy.Permit, to mcp.Target) (mcp.Session, error) {
-	a, err := permit.Redeem(to.Action())
-	if err != nil {
+	if err := redeemed(permit, to); err != nil {
 		return nil, err
-	}
-	if a.Subject != to.Server.Name || a.Target != to.Server.URL || (to.Pipe == nil) != (a.Target != "") {
-		return nil, policy.ErrPermitMismatch
-	}
-	if to.Issuer.URL != "" {
-		if err := grants(to); err != nil {
-			return nil, err
-		}
 	}
 	ctx, stop := context.WithTimeout(ctx, openTime)
 	defer stop()
 	s := &session{target: to}
 	var over sdk.Transport = &sdk.IOTransport{Reader: to.Pipe, Writer: to.Pipe, MaxLineLength: mcp.MaxAnswer}
 	if to.Pipe == nil {
-		if over, err = c.http(s); err != nil {
+		streamed, err := c.http(s)
+		if err != nil {
 			return nil, err
 		}
+		over = streamed
 	}
+	var err error
 	if s.inner, err = c.sdk.Connect(ctx, over, &sdk.ClientSessionOptions{ProtocolVersion: revision}); err != nil {
 		s.Close()
 		return nil, s.failure(ctx, err)
 	}
 	return s, nil
+}
+
+// redeemed redeems the permits to reach a server, and the issuer of its tokens.
+func redeemed(permit policy.Permit, to mcp.Target) error {
+	a, err := permit.Redeem(to.Action())
+	if err != nil {
+		return err
+	}
+	if a.Subject != to.Server.Name || a.Target != to.Server.URL || (to.Pipe == nil) != (a.Target != "") {
+		return policy.ErrPermitMismatch
+	}
+	if to.Issuer.URL != "" {
+		return grants(to)
+	}
+	return nil
 }
 
 // grants redeems the permit to ask an issuer for tokens.
@@ -102,8 +111,33 @@ func grants(to mcp.Target) error {
 	return err
 }
 
-// http returns the transport of a server with an address. Nothing of it is shared with other sessions, or taken from the environment.
-func (c *Client) http(s *session) (sdk.Transport, error) {
+// http returns the transport of a server with an address, with the tokens that it wants.
+func (c *Client) http(s *session) (*sdk.StreamableClientTransport, error) {
+	over, err := c.transport(s)
+	if err != nil || s.tokens == nil {
+		return over, err
+	}
+	client := &http.Client{Transport: short{s.tokens}, CheckRedirect: stays}
+	if s.target.Server.Login {
+		over.OAuthHandler = &ticket{s, client}
+		return over, nil
+	}
+	if s.target.Key == nil {
+		return nil, mcp.Failed("cannot be asked without the secret of its client")
+	}
+	over.OAuthHandler, err = extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
+		Credentials: &oauthex.ClientCredentials{ClientID: s.target.Server.ClientID, Issuer: s.target.Server.Issuer,
+			ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: s.target.Key.Reveal()}},
+		HTTPClient: client,
+	})
+	if err != nil {
+		return nil, mcp.Failed("cannot be asked with this client id and secret")
+	}
+	return over, nil
+}
+
+// transport returns the transport of a server with an address. Nothing of it is shared with other sessions, or taken from the environment.
+func (c *Client) transport(s *session) (*sdk.StreamableClientTransport, error) {
 	at, endpoint, err := read(s.target.Server.URL)
 	if err != nil {
 		return nil, err
@@ -113,24 +147,16 @@ func (c *Client) http(s *session) (sdk.Transport, error) {
 		Endpoint: endpoint, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: mcp.MaxAnswer,
 		HTTPClient: &http.Client{Transport: s, CheckRedirect: stays},
 	}
-	if s.target.Issuer.URL == "" {
-		return over, nil
+	hosts := map[string]bool{at: s.target.Private}
+	if s.target.Issuer.URL != "" {
+		issuer, _, err := read(s.target.Issuer.URL)
+		if err != nil {
+			return nil, err
+		}
+		hosts[issuer] = s.target.Issuer.Private
 	}
-	issuer, _, err := read(s.target.Issuer.URL)
-	if err == nil && s.target.Key == nil {
-		err = mcp.Failed("cannot be asked without the secret of its client")
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.tokens = c.line(map[string]bool{at: s.target.Private, issuer: s.target.Issuer.Private})
-	over.OAuthHandler, err = extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
-		Credentials: &oauthex.ClientCredentials{ClientID: s.target.Server.ClientID, Issuer: s.target.Server.Issuer,
-			ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: s.target.Key.Reveal()}},
-		HTTPClient: &http.Client{Transport: short{s.tokens}, CheckRedirect: stays},
-	})
-	if err != nil {
-		return nil, mcp.Failed("cannot be asked with this client id and secret")
+	if s.target.Issuer.URL != "" || s.target.Server.Login {
+		s.tokens = c.line(hosts)
 	}
 	return over, nil
 }
@@ -337,6 +363,8 @@ func (s *session) failure(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, web.ErrPrivate):
 		return web.ErrPrivate
+	case errors.Is(err, mcp.ErrLogin):
+		return mcp.ErrLogin
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return mcp.Failed("did not answer in time")
 	case ctx.Err() != nil:

@@ -273,23 +273,14 @@ func tell(t mcp.Seen, a mcp.Answer) tool.Result {
 // begin reaches a server from a space: through the gate, at an address that was checked, or by its process in the space. Where it may wait,
 // it does so while a person is asked.
 func (s *Service) begin(ctx context.Context, in Place, server mcp.Server, waits bool) (mcp.Session, error) {
-	to := targetOf(server)
-	if server.Key != "" {
-		key, err := s.Keys.Key(ctx, in.Workspace, server.Key)
-		if err != nil {
-			return nil, err
-		}
-		to.Key = key
+	to, err := s.target(ctx, in, server)
+	if err != nil {
+		return nil, err
 	}
 	for {
-		permit, err := s.permit(ctx, in, to, waits)
+		permit, err := s.permits(ctx, in, &to, waits)
 		if err != nil {
 			return nil, err
-		}
-		if to.Issuer.URL != "" {
-			if to.Granted, err = s.permit(ctx, in, issuing(to), waits); err != nil {
-				return nil, err
-			}
 		}
 		if server.URL == "" {
 			if to.Pipe, err = s.Start(ctx, in, server.Command); err != nil {
@@ -305,6 +296,29 @@ func (s *Service) begin(ctx context.Context, in Place, server mcp.Server, waits 
 		}
 		to.Private = true
 	}
+}
+
+// target returns a server with the secrets that its requests need.
+func (s *Service) target(ctx context.Context, in Place, server mcp.Server) (mcp.Target, error) {
+	to := targetOf(server)
+	if server.Login {
+		to.Grant = s.using(in.Workspace, server.Name)
+	}
+	if server.Key == "" {
+		return to, nil
+	}
+	key, err := s.Keys.Key(ctx, in.Workspace, server.Key)
+	to.Key = key
+	return to, err
+}
+
+// permits asks the gate whether a server and its issuer may be reached.
+func (s *Service) permits(ctx context.Context, in Place, to *mcp.Target, waits bool) (policy.Permit, error) {
+	permit, err := s.permit(ctx, in, *to, waits)
+	if err == nil && to.Issuer.URL != "" {
+		to.Granted, err = s.permit(ctx, in, issuing(*to), waits)
+	}
+	return permit, err
 }
 
 // targetOf returns a server as a target.

@@ -40,8 +40,8 @@ func clean(server mcp.Server) (mcp.Server, error) {
 		if err != nil {
 			return server, err
 		}
-		if server.URL = at; server.Key != "" && at[:len("https:")] != "https:" && !web.Inward(at) {
-			return server, fault.New(fault.Invalid, "mcp_server_invalid", "a key is sent over https only, or within the own network")
+		if server.URL = at; (server.Key != "" || server.Login) && at[:len("https:")] != "https:" && !web.Inward(at) {
+			return server, fault.New(fault.Invalid, "mcp_server_invalid", "a key or a token is sent over https only, or within the own network")
 		}
 	}
 	if server.Issuer != "" {
@@ -55,6 +55,7 @@ func clean(server mcp.Server) (mcp.Server, error) {
 // Put adds a server, or changes it. Another address or command ends the trust in its tools.
 func (s *Service) Put(ctx context.Context, origin event.Origin, ws id.Workspace, server mcp.Server) (mcp.Held, error) {
 	next, wrong := clean(server)
+	var was mcp.Server
 	err := journal.Again(func() error {
 		if wrong != nil {
 			return errors.Join(s.may(ctx, origin, ws, policy.MCPConfigure, string(ws)), wrong)
@@ -67,6 +68,7 @@ func (s *Service) Put(ctx context.Context, origin event.Origin, ws id.Workspace,
 		if err != nil {
 			return err
 		}
+		was = held.Server
 		typ, data, err := held.Put(next, count.Living)
 		if err != nil || typ == "" { // a change without an effect needs the same right
 			return errors.Join(s.may(ctx, origin, ws, policy.MCPConfigure, next.Name), err)
@@ -80,19 +82,29 @@ func (s *Service) Put(ctx context.Context, origin event.Origin, ws id.Workspace,
 		return mcp.Held{}, err
 	}
 	s.end(func(at where) bool { return at.ws == ws && at.server == next.Name && s.another(at, next) })
+	if was.Login && was != next {
+		if err := s.forget(ctx, ws, next.Name); err != nil {
+			return mcp.Held{}, err
+		}
+	}
 	return s.Get(ctx, ws, next.Name)
 }
 
-// another reports whether a session is with another server than the name stands for now. The caller holds the lock.
-func (s *Service) another(at where, now mcp.Server) bool { return s.open[at].server != now }
+// another reports whether a session or a login is with another server than the name stands for now. The caller holds the lock.
+func (s *Service) another(at where, now mcp.Server) bool {
+	c, l := s.open[at], s.logins[at]
+	return c != nil && c.server != now || l != nil && l.server != now
+}
 
 // Remove takes a server out of the workspace.
 func (s *Service) Remove(ctx context.Context, origin event.Origin, ws id.Workspace, name, reason string) error {
+	login := false
 	err := journal.Again(func() error {
 		held, version, err := load[mcp.Held](ctx, s.Docs, ws, mcp.Projection, name)
 		if err != nil {
 			return err
 		}
+		login = held.Server.Login
 		data, err := held.Remove(reason)
 		if err != nil {
 			return errors.Join(s.may(ctx, origin, ws, policy.MCPConfigure, string(ws)), err)
@@ -103,6 +115,9 @@ func (s *Service) Remove(ctx context.Context, origin event.Origin, ws id.Workspa
 	})
 	if err == nil {
 		s.end(func(at where) bool { return at.ws == ws && at.server == name })
+	}
+	if err == nil && login {
+		err = s.forget(ctx, ws, name)
 	}
 	return err
 }

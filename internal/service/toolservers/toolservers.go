@@ -27,6 +27,7 @@ type Parts struct {
 	Logger *slog.Logger
 	Dialer mcp.Dialer
 	Keys   model.Keys // a server's key is kept with those of models
+	Grants mcp.Grants // of logins
 
 	// Start starts the process of a server in a space, as a command like any other, and returns its standard input and output.
 	Start func(ctx context.Context, in Place, command string) (io.ReadWriteCloser, error)
@@ -45,8 +46,13 @@ type Place struct {
 type Service struct {
 	Parts
 
-	mu   sync.Mutex // guards open
-	open map[where]*conversation
+	logging sync.WaitGroup // logins that wait
+
+	mu      sync.Mutex // guards all below
+	open    map[where]*conversation
+	logins  map[where]*login // without a run
+	holders map[where]*holder
+	closed  bool
 }
 
 // where names a session: an agent's run has one with each server.
@@ -95,7 +101,9 @@ func (c *conversation) close() {
 }
 
 // New returns a service of the given parts.
-func New(p Parts) *Service { return &Service{Parts: p, open: map[where]*conversation{}} }
+func New(p Parts) *Service {
+	return &Service{Parts: p, open: map[where]*conversation{}, logins: map[where]*login{}, holders: map[where]*holder{}}
+}
 
 // Definitions fold the documents of servers.
 func Definitions() []projection.Definition {
@@ -147,13 +155,17 @@ func (s *Service) Halt(ws id.Workspace, _ error) {
 	s.end(func(at where) bool { return ws == "" || at.ws == ws })
 }
 
-// Close ends all sessions.
+// Close ends all sessions and logins.
 func (s *Service) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.end(func(where) bool { return true })
+	s.logging.Wait()
 	return nil
 }
 
-// end ends sessions, also those that are used: the caller of one learns that it has ended.
+// end ends sessions, also those that are used, and logins that wait: the caller of one learns that it has ended.
 func (s *Service) end(which func(where) bool) {
 	var ended []*conversation
 	s.mu.Lock()
@@ -161,6 +173,12 @@ func (s *Service) end(which func(where) bool) {
 		if which(at) {
 			delete(s.open, at)
 			ended = append(ended, c)
+		}
+	}
+	for at, l := range s.logins {
+		if which(at) {
+			delete(s.logins, at)
+			l.stop()
 		}
 	}
 	s.mu.Unlock()

@@ -81,6 +81,9 @@ type fixture struct {
 	answer  func() *sdk.CallToolResult
 	running sync.WaitGroup
 	n       int
+
+	hosts []string // that the policy of the lab permits
+	lab   id.Space
 }
 
 func start(t *testing.T) *fixture {

@@ -16,10 +16,12 @@ var examples = map[string]string{
 	"lock-blueprint":  `{"text":"api_version: 1\nname: weather-report\nadapter: {kind: remote}\n"}`,
 	"compare-blueprints": `{"from":"api_version: 1\nname: weather-report\nadapter: {kind: remote}\n","to":"api_version: 1\n` +
 		`name: weather-report\nadapter: {kind: remote}\npolicy: restrictive\n"}`,
-	"put-model":          `{"model":"glm-4.6","key":"zai","classes":["coding"]}`,
-	"put-model-settings": `{"routes":[],"budgets":[{"scope":"agent","tokens_per_day":2000000},{"scope":"workspace","cost_per_day":"25"}]}`,
-	"put-mcp-server":     `{"url":"https://mcp.example.com/mcp","key":"example"}`,
-	"look-at-mcp-server": `{"space_id":"spc_01M7YNAYM0SMK245AEDNVB5CNW"}`,
+	"put-model":            `{"model":"glm-4.6","key":"zai","classes":["coding"]}`,
+	"put-model-settings":   `{"routes":[],"budgets":[{"scope":"agent","tokens_per_day":2000000},{"scope":"workspace","cost_per_day":"25"}]}`,
+	"put-mcp-server":       `{"url":"https://mcp.example.com/mcp","key":"example"}`,
+	"look-at-mcp-server":   `{"space_id":"spc_01M7YNAYM0SMK245AEDNVB5CNW"}`,
+	"log-in-to-mcp-server": `{"space_id":"spc_01M7YNAYM0SMK245AEDNVB5CNW","redirect_uri":"http://127.0.0.1:41817/callback"}`,
+	"finish-mcp-login":     `{"code":"SplxlOBeZQQYbYS6WxSbIA","state":"WQ4HZ5OJ3TGKX2A7SB6YCLV4NE"}`,
 	"trust-mcp-tools": `{"tools":[{"tool":"forecast","tool_sha256":"sha256:` +
 		`9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}]}`,
 	"put-model-key":        `{"value":"the-key-of-the-endpoint"}`,

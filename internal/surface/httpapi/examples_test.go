@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/app"
 	"agentbox/internal/surface/httpapi/wire"
 	"agentbox/internal/testkit"
+	"agentbox/internal/testkit/authserver"
 )
 
 // documentedExamples are the examples of bodies in the committed API document, by operation. An operation that takes JSON and has none
@@ -71,14 +72,42 @@ func (d *daemon) named(t *testing.T) (ids, paths map[string]string) {
 		`'2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 's', 'version': '1'}}\n  else:\n    r = {'tools': []}\n`+
 		`  if 'id' in m:\n    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r}), flush=True)\n"}]}`, "runId")
 	d.must(t, "PUT", "/v1/mcp-servers/inner", `{"command":"python3 serve.py"}`, "name")
-	paths = map[string]string{"rewind-space": "/v1/spaces/" + in + "/rewind", "look-at-mcp-server": "/v1/mcp-servers/inner/look"}
+	paths = map[string]string{"rewind-space": "/v1/spaces/" + in + "/rewind", "look-at-mcp-server": "/v1/mcp-servers/inner/look",
+		"log-in-to-mcp-server": "/v1/mcp-servers/guarded/login", "finish-mcp-login": "/v1/mcp-servers/guarded/login/finish"}
 	owner := string(d.app.Owner)
 	return map[string]string{
 		"redact-events": forgotten, "rewind-space": run, "grant-capability": owner, "look-at-mcp-server": in,
+		"log-in-to-mcp-server": d.guarded(t),
 		"revoke-capability": d.must(t, "POST", "/v1/capabilities/grant", `{"issued_to_principal_id":"`+owner+
 			`","scopes":{"rooms":["*"],"action_types":["run.start"]}}`, "token_id"),
 		"refresh": "", // what the example of login, which is sent before, was answered with
 	}, paths
+}
+
+// guarded makes an MCP server with a login, and a space that may reach it.
+func (d *daemon) guarded(t *testing.T) (space string) {
+	t.Helper()
+	g := authserver.NewGuarded()
+	t.Cleanup(g.Close)
+	host := func(url string) string { return `"` + strings.TrimPrefix(url, "http://") + `"` }
+	d.must(t, "PUT", "/v1/mcp-servers/guarded", `{"url":"`+g.URL+`/mcp","login":true,"issuer":"`+g.Issuer.URL+`"}`, "name")
+	return d.must(t, "POST", "/v1/spaces", `{"policy_overrides":{"allow":{"domains":[`+host(g.URL)+`,`+host(g.Issuer.URL)+`]}}}`, "id")
+}
+
+// answered begins a login from a space, and returns the body that finishes it.
+func (d *daemon) answered(t *testing.T, space string) string {
+	t.Helper()
+	at := d.must(t, "POST", "/v1/mcp-servers/guarded/login", `{"space_id":"`+space+`","redirect_uri":"http://127.0.0.1:41817/callback"}`,
+		"authorization_url")
+	q, err := authserver.Visit(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(map[string]string{"code": q.Get("code"), "state": q.Get("state"), "iss": q.Get("iss")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 var identifierOfNobody = regexp.MustCompile(`[a-z]+_(?:dev\.)?01M7YNAYM0SMK245AEDNVB5CNW(?:\.AAAA)?`)
@@ -108,6 +137,9 @@ func TestEveryExampleIsReal(t *testing.T) {
 			t.Errorf("the example of %s names something, and the test has nothing of it, or it names nothing: %s", op, body)
 		}
 		body = identifierOfNobody.ReplaceAllString(body, named[op])
+		if op == "finish-mcp-login" { // with the code of a real login
+			body = d.answered(t, named["log-in-to-mcp-server"])
+		}
 		r, err := http.NewRequestWithContext(t.Context(), where[0], d.address+s.path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)

@@ -216,6 +216,8 @@ func populated(t *testing.T) *matrix {
 	m.things["mcp_server"] = "github"
 	m.samples["put-mcp-server"] = sent{path: "/v1/mcp-servers/github", body: serverSample}
 	m.samples["look-at-mcp-server"] = sent{path: "/v1/mcp-servers/github/look", body: `{"space_id":"spc_01M7YNAYM0SMK245AEDNVB5CNW"}`}
+	m.samples["log-in-to-mcp-server"] = sent{path: "/v1/mcp-servers/github/login", body: loginSample}
+	m.samples["finish-mcp-login"] = sent{path: "/v1/mcp-servers/github/login/finish", body: `{"code":"c","state":"s"}`}
 	m.samples["trust-mcp-tools"] = sent{path: "/v1/mcp-servers/github/trust", body: trustSample}
 	m.must(t, "PUT", "/v1/mcp-servers/github", serverSample, "name")
 	m.offers(t, "github")

@@ -70,6 +70,7 @@ const modelSample = `{"provider":"scripted","base_url":"none","model":"one"}`
 // serverSample is an MCP server that nobody has, and trustSample releases the tool of offers.
 const (
 	serverSample = `{"command":"serve"}`
+	loginSample  = `{"space_id":"spc_01M7YNAYM0SMK245AEDNVB5CNW","redirect_uri":"http://127.0.0.1:41817/callback"}`
 	trustSample  = `{"tools":[{"tool":"forecast","tool_sha256":"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}]}`
 )
 
@@ -261,6 +262,11 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["put-mcp-server"] = sent{path: "/v1/mcp-servers/github", body: serverSample,
 		other: strings.Replace(serverSample, "serve", "other", 1), status: 200}
 	table["look-at-mcp-server"] = sent{path: "/v1/mcp-servers/nobody/look", body: `{"space_id":"spc_none"}`, keyless: true, status: 404}
+	table["log-in-to-mcp-server"] = sent{path: "/v1/mcp-servers/nobody/login", body: loginSample, keyless: true, status: 404}
+	table["finish-mcp-login"] = sent{path: "/v1/mcp-servers/nobody/login/finish", body: `{"code":"c","state":"s"}`, keyless: true, status: 404}
+	d.succeed(t, "PUT", "/v1/mcp-servers/notes", serverSample, nil)
+	d.loggedIn(t, "notes")
+	table["log-out-of-mcp-server"] = sent{path: "/v1/mcp-servers/notes/login", status: 204}
 	d.offers(t, "weather")
 	table["trust-mcp-tools"] = sent{path: "/v1/mcp-servers/weather/trust", body: trustSample,
 		other: strings.Replace(trustSample, "forecast", "other", 1), status: 200}
@@ -537,6 +543,16 @@ func (d *daemon) offers(t *testing.T, server string) {
 	listed := mcp.Listed{Name: server, Tools: []mcp.Seen{{Tool: mcp.Tool{Name: "forecast", Input: json.RawMessage(`{"type":"object"}`)},
 		Hash: event.DigestOf([]byte("test"))}}}
 	draft := event.New(mcp.EventListed, event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "", listed).About(mcp.Entity, server)
+	if _, err := d.app.Log.Append(t.Context(), event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{draft}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// loggedIn records that a person has logged in to an MCP server.
+func (d *daemon) loggedIn(t *testing.T, server string) {
+	t.Helper()
+	draft := event.New(mcp.EventLoggedIn, event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "",
+		mcp.LoggedIn{Name: server, Client: "c"}).About(mcp.Entity, server)
 	if _, err := d.app.Log.Append(t.Context(), event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{draft}}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/mcp"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/driver/endpoint/keys"
@@ -144,5 +145,67 @@ func TestNoKeyWithoutItsPermit(t *testing.T) {
 	}
 	if _, err := s.Key(ctx, ws, "../zai"); err == nil {
 		t.Error("a name leads out of the folder")
+	}
+}
+
+// TestGrantsAreSealed keeps the grant of a login with its permit, renews it and destroys it. No file holds it.
+func TestGrantsAreSealed(t *testing.T) {
+	folder := t.TempDir()
+	ring, err := keyring.Open(filepath.Join(folder, "ring"), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := keys.OpenGrants(filepath.Join(folder, "logins"), ring, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, ws := context.Background(), id.DefaultWorkspace
+	may := func(ws id.Workspace, server, method string) policy.Permit {
+		raw, err := policy.Action{Type: policy.MCPConfigure, Workspace: ws, Principal: "usr_1", Subject: server, Method: method}.Canonical()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return policy.Issue(raw, nil)
+	}
+	for what, p := range map[string]policy.Permit{"none": {}, "another server": may(ws, "other", mcp.MethodLogin),
+		"no login": may(ws, "shop", ""), "another workspace": may("ws_other", "shop", mcp.MethodLogin)} {
+		if err := s.Keep(ctx, p, ws, "shop", mcp.NewGrant("tokens")); err == nil {
+			t.Errorf("%s: the grant was kept", what)
+		}
+	}
+	if _, err := s.Grant(ctx, ws, "shop"); !errors.Is(err, mcp.ErrLogin) {
+		t.Errorf("before: got %v", err)
+	}
+	long := strings.Repeat(secret, mcp.MaxGrant/len(secret)+1)[:mcp.MaxGrant]
+	if err := s.Keep(ctx, may(ws, "shop", mcp.MethodLogin), ws, "shop", mcp.NewGrant(long)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Renew(ctx, ws, "shop", mcp.NewGrant(long+"x")); err == nil {
+		t.Error("a grant that is too long was kept")
+	}
+	if got, err := s.Grant(ctx, ws, "shop"); err != nil || got.Reveal() != long {
+		t.Errorf("got %d bytes, %v", len(got.Reveal()), err)
+	}
+	path := filepath.Join(folder, "logins", string(ws), "shop")
+	kept, err := os.ReadFile(path)
+	if err != nil || bytes.Contains(kept, []byte(secret)) {
+		t.Errorf("the file holds the grant, or %v", err)
+	}
+	if err := s.Renew(ctx, ws, "shop", mcp.NewGrant("other tokens")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Grant(ctx, ws, "shop"); !errors.Is(err, mcp.ErrLogin) {
+		t.Errorf("the file of a backup: got %q, %v", got.Reveal(), err)
+	}
+	for range 2 {
+		if err := s.Forget(ctx, ws, "shop"); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Grant(ctx, ws, "../shop"); err == nil || errors.Is(err, mcp.ErrLogin) {
+		t.Errorf("a name leads out of the folder: %v", err)
 	}
 }

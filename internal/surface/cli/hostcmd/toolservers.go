@@ -18,7 +18,8 @@ import (
 
 // toolServers are the commands about MCP servers whose tools agents use.
 func toolServers(i *cmdline.Invocation) []*cobra.Command {
-	return []*cobra.Command{serverList(i), serverShow(i), serverAdd(i), serverRemove(i), serverLook(i), serverTrust(i)}
+	return []*cobra.Command{serverList(i), serverShow(i), serverAdd(i), serverRemove(i), serverLook(i), serverTrust(i), serverLogin(i),
+		serverLogout(i)}
 }
 
 // shortHash is how many digits of a hash a person names a tool with.
@@ -99,7 +100,17 @@ func noTool(server, tool string) error {
 }
 
 func showServer(p *term.Printer, s client.ToolServer) {
-	p.Fields("name", s.Name, "command", s.Command, "url", s.URL, "key", s.Key, "client id", s.ClientID, "issuer", s.Issuer,
+	login := ""
+	switch {
+	case s.LoggedIn != nil:
+		login = fmt.Sprintf("%s is logged in as the client %s", s.LoggedIn.By, s.LoggedIn.Client)
+		if len(s.LoggedIn.Scopes) > 0 {
+			login += ", scopes " + strings.Join(s.LoggedIn.Scopes, " ")
+		}
+	case s.Login:
+		login = "nobody is logged in"
+	}
+	p.Fields("name", s.Name, "command", s.Command, "url", s.URL, "key", s.Key, "client id", s.ClientID, "issuer", s.Issuer, "login", login,
 		"hash", s.Hash.String())
 	for _, t := range s.Tools {
 		p.Line("")
@@ -170,13 +181,15 @@ func serverAdd(i *cmdline.Invocation) *cobra.Command {
 		Long: "Add asks nothing of the server yet. A server with a command runs in the space of the agent, one with an address\n" +
 			"is asked by the daemon. A key is named, never written here: set it with agentbox model key set.",
 		Example: "  agentbox mcp add weather --url https://mcp.example.com/mcp --key weather\n" +
+			"  agentbox mcp add notes --url https://mcp.example.org/mcp --login\n" +
 			"  agentbox mcp add files --command 'node server.js'",
 	}
 	c.Flags().StringVar(&spec.URL, "url", "", "the address of a server that speaks streamable HTTP")
 	c.Flags().StringVar(&spec.Command, "command", "", "a command line that speaks on its standard input and output")
 	c.Flags().StringVar(&spec.Key, "key", "", "the name of the key that the address is sent")
-	c.Flags().StringVar(&spec.ClientID, "client-id", "", "for OAuth by client credentials: the client id, whose secret is the key")
+	c.Flags().StringVar(&spec.ClientID, "client-id", "", "for OAuth: the client id, whose secret is the key")
 	c.Flags().StringVar(&spec.Issuer, "issuer", "", "for OAuth: the issuer at which the client is registered")
+	c.Flags().BoolVar(&spec.Login, "login", false, "for OAuth: a person logs in with a browser, see agentbox mcp login")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if (spec.URL == "") == (spec.Command == "") {
 			return cmdline.Usage("name either an address with --url, or a command line with --command")
@@ -190,6 +203,10 @@ func serverAdd(i *cmdline.Invocation) *cobra.Command {
 			return err
 		}
 		return i.Show(s, func(p *term.Printer) {
+			if s.Login && s.LoggedIn == nil {
+				p.Line("%s is there; now log in: agentbox mcp login %s --space SPACE", term.Plain(s.Name), term.Plain(s.Name))
+				return
+			}
 			p.Line("%s is there; now see what it offers: agentbox mcp look %s --space SPACE", term.Plain(s.Name), term.Plain(s.Name))
 		})
 	}

@@ -23,8 +23,9 @@ type serverSpec struct {
 	URL     string `json:"url,omitempty" maxLength:"4096" doc:"The address of a server that speaks streamable HTTP"`
 	Key     string `json:"key,omitempty" maxLength:"64" doc:"The name of a key of models that an address is sent as a bearer token, never the key"`
 
-	ClientID string `json:"client_id,omitempty" maxLength:"256" doc:"For OAuth by client credentials: the client id; the key is its secret"`
+	ClientID string `json:"client_id,omitempty" maxLength:"256" doc:"For OAuth: the client id; the key is its secret"`
 	Issuer   string `json:"issuer,omitempty" maxLength:"4096" doc:"For OAuth: the issuer at which the client is registered"`
+	Login    bool   `json:"login,omitempty" doc:"A person logs in with a browser. Without a client_id the daemon registers itself as a client"`
 }
 
 // ToolServer is an MCP server as it is shown.
@@ -35,11 +36,21 @@ type ToolServer struct {
 	Key       string       `json:"key,omitempty"`
 	ClientID  string       `json:"client_id,omitempty"`
 	Issuer    string       `json:"issuer,omitempty"`
+	Login     bool         `json:"login,omitempty"`
+	LoggedIn  *LoggedIn    `json:"logged_in,omitempty" doc:"The login that has not ended, where a person logs in"`
 	Hash      event.Digest `json:"mcp_server_sha256" doc:"Of the server and of every tool that people trust; a blueprint pins it"`
 	ChangedBy id.Principal `json:"changed_by"`
 	ChangedAt time.Time    `json:"changed_at"`
 	ListedAt  time.Time    `json:"listed_at,omitzero" doc:"When what it offers was last seen to change"`
 	Tools     []ServedTool `json:"tools" nullable:"false"`
+}
+
+// LoggedIn is the login of a person at a server. No answer has its tokens.
+type LoggedIn struct {
+	By     id.Principal `json:"logged_in_by"`
+	At     time.Time    `json:"logged_in_at"`
+	Client string       `json:"client_id" doc:"As the issuer knows the daemon"`
+	Scopes []string     `json:"scopes,omitempty" doc:"What the issuer was asked for"`
 }
 
 // ServedTool is a tool of a server. Characters that nobody sees are written as \u{code point}; a model is shown the same text.
@@ -76,6 +87,16 @@ type serverList struct {
 
 type looked struct {
 	Space id.Space `json:"space_id" maxLength:"100" doc:"Its policy has to permit the host; a server with a command runs in it"`
+}
+
+type beginning struct {
+	Space    id.Space `json:"space_id" maxLength:"100" doc:"Its policy has to permit the hosts of the server and of the issuer"`
+	Redirect string   `json:"redirect_uri" maxLength:"256" doc:"http://127.0.0.1:PORT/PATH, at which the person's machine waits for the browser"`
+}
+
+type visit struct {
+	Address string    `json:"authorization_url" doc:"The person opens it in a browser and logs in"`
+	Until   time.Time `json:"expires_at" doc:"The login has to be finished by then"`
 }
 
 type trusted struct {
@@ -146,6 +167,42 @@ func (s *Servers) Register() {
 		return &serverAnswer{shown(held)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
+		ID: "log-in-to-mcp-server", Needs: wire.Does(policy.MCPConfigure), Method: http.MethodPost,
+		Path: "/v1/mcp-servers/{mcp_server}/login", Tag: "tools", Summary: "Begin the login of a person at an MCP server",
+		Repeat: wire.RepeatRefused,
+		Detail: "By the authorization code of OAuth, with PKCE. The issuer sends the browser back to redirect_uri with a code and a state, " +
+			"which the same caller sends to /login/finish. A login that has begun before is given up.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		ServerPath
+		Body beginning
+	}) (*struct{ Body visit }, error) {
+		v, err := s.servers.Login(ctx, toolservers.Place{Origin: c.Origin(), Workspace: c.Caller.Workspace, Space: in.Body.Space}, in.Name,
+			in.Body.Redirect)
+		return &struct{ Body visit }{visit{v.Address, v.Until}}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "finish-mcp-login", Needs: wire.Does(policy.MCPConfigure), Method: http.MethodPost,
+		Path: "/v1/mcp-servers/{mcp_server}/login/finish", Tag: "tools", Summary: "Finish the login of a person at an MCP server",
+		Repeat: wire.RepeatRefused,
+		Detail: "The daemon exchanges the code for tokens, seals them in its data directory, and renews them. They are in no answer, event " +
+			"or log.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		ServerPath
+		Body mcp.Returned
+	}) (*serverAnswer, error) {
+		held, err := s.servers.FinishLogin(ctx, c.Origin(), c.Caller.Workspace, in.Name, in.Body)
+		return &serverAnswer{shown(held)}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "log-out-of-mcp-server", Needs: wire.Does(policy.MCPConfigure), Method: http.MethodDelete,
+		Path: "/v1/mcp-servers/{mcp_server}/login", Tag: "tools", Summary: "Destroy the tokens of a login at an MCP server",
+		Repeat: wire.RepeatRecalled, Status: http.StatusNoContent, Detail: "The issuer is not told.",
+	}, func(ctx context.Context, c wire.Call, in *ServerPath) (*struct{}, error) {
+		return wire.Once(c, func() (*struct{}, error) { return nil, nil }, func() (*struct{}, error) {
+			return nil, s.servers.Logout(ctx, c.Once(), c.Caller.Workspace, in.Name)
+		})
+	})
+	wire.Handle(s.Server, wire.Operation{
 		ID: "trust-mcp-tools", Needs: wire.Does(policy.MCPTrust), Method: http.MethodPost, Path: "/v1/mcp-servers/{mcp_server}/trust",
 		Tag: "tools", Summary: "Release tools of an MCP server for agents", Repeat: wire.RepeatRecalled,
 		Detail: "Each tool is named with the hash that was shown. Where the server offers another one by now, the answer is 409 " +
@@ -159,7 +216,7 @@ func (s *Servers) put(ctx context.Context, c wire.Call, in *struct {
 }) (*serverAnswer, error) {
 	held, err := wire.Once(c, func() (mcp.Held, error) { return s.then(ctx, c, in.Name) }, func() (mcp.Held, error) {
 		return s.servers.Put(ctx, c.Once(), c.Caller.Workspace, mcp.Server{Name: in.Name, Command: in.Body.Command, URL: in.Body.URL,
-			Key: in.Body.Key, ClientID: in.Body.ClientID, Issuer: in.Body.Issuer})
+			Key: in.Body.Key, ClientID: in.Body.ClientID, Issuer: in.Body.Issuer, Login: in.Body.Login})
 	})
 	return &serverAnswer{shown(held)}, err
 }
@@ -181,8 +238,11 @@ func (s *Servers) then(ctx context.Context, c wire.Call, name string) (mcp.Held,
 
 // shown returns a server as people see it.
 func shown(h mcp.Held) ToolServer {
-	out := ToolServer{Name: h.Name, Command: h.Command, URL: h.URL, Key: h.Key, ClientID: h.ClientID, Issuer: h.Issuer, Hash: h.Hash(),
-		ChangedBy: h.ChangedBy, ChangedAt: h.ChangedAt, ListedAt: h.ListedAt, Tools: []ServedTool{}}
+	out := ToolServer{Name: h.Name, Command: h.Command, URL: h.URL, Key: h.Key, ClientID: h.ClientID, Issuer: h.Issuer,
+		Login: h.Server.Login, Hash: h.Hash(), ChangedBy: h.ChangedBy, ChangedAt: h.ChangedAt, ListedAt: h.ListedAt, Tools: []ServedTool{}}
+	if l := h.Session; l != nil {
+		out.LoggedIn = &LoggedIn{By: l.By, At: l.At, Client: l.Client, Scopes: l.Scopes}
+	}
 	trusted := map[string]mcp.Kept{}
 	for _, kept := range h.Trusted {
 		trusted[kept.Name] = kept
