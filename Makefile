@@ -46,7 +46,7 @@ e2b-test: build ## the unmodified packages of E2B, against bin/agentbox
 	@scripts/e2b test
 
 .PHONY: mcp-test
-mcp-test: build ## the conformance kit of the Model Context Protocol, against bin/agentbox
+mcp-test: build ## the conformance kit of the Model Context Protocol, against bin/agentbox and against the client that agents use
 	@scripts/mcp test
 
 .PHONY: agents-test
