@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"agentbox/internal/client"
 	"agentbox/internal/domain/fault"
@@ -33,22 +34,51 @@ type attended struct {
 	asked   map[string]bool // questions that it has shown
 	stopped bool
 	unwatch func()
+
+	shown uint64 // the last frame that it has shown
+	over  bool   // that was the last frame of the run
 }
 
-// attend shows the work of the agent until its run ends.
+// attend shows the work of the agent until its run ends. When it loses the daemon, it waits for it, and goes on behind what it has shown.
 func (c *chat) attend(ctx context.Context, r run.Run) error {
 	a := &attended{chat: c, run: r, draw: &term.Markdown{P: c.out}, asked: map[string]bool{}}
 	c.tools = nil
+	a.watch()
+	defer func() { a.leaveKeys() }()
+	for {
+		over, err := a.follow(ctx)
+		if over && err == nil {
+			err = a.ended(ctx)
+		}
+		if err == nil && over {
+			return nil
+		}
+		if ctx.Err() != nil || err != nil && fault.KindOf(err) != fault.Unavailable {
+			a.flush()
+			return a.away(ctx, err)
+		}
+		if err := a.returns(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// follow shows the frames of the run that it has not shown yet. It reports whether the run has ended.
+func (a *attended) follow(ctx context.Context) (over bool, err error) {
+	if a.over {
+		return true, nil
+	}
 	type framed struct {
 		client.Frame
 		err error
 	}
 	following, stop := context.WithCancel(ctx)
 	frames := make(chan framed)
-	var follow sync.WaitGroup
-	follow.Go(func() {
+	var reading sync.WaitGroup
+	api, next := a.api, a.shown+1
+	reading.Go(func() {
 		defer close(frames)
-		for f, err := range c.api.FollowRun(following, "", r.ID, 1) {
+		for f, err := range api.FollowRun(following, "", a.run.ID, next) {
 			select {
 			case frames <- framed{f, err}:
 			case <-following.Done():
@@ -56,37 +86,80 @@ func (c *chat) attend(ctx context.Context, r run.Run) error {
 			}
 		}
 	})
-	defer follow.Wait()
+	defer reading.Wait()
 	defer stop()
-	a.watch()
-	defer func() { a.leaveKeys() }()
-	lines := c.lines
+	lines := a.lines
 	for {
 		select {
 		case f, ok := <-frames:
 			if !ok || f.err != nil {
-				a.flush()
-				return a.away(ctx, f.err)
+				return false, f.err
 			}
 			if err := a.frame(ctx, f.Frame); err != nil {
-				return err
+				return false, err
 			}
-			if f.Kind == client.FrameComplete {
-				return a.ended(ctx)
+			a.shown = f.N
+			if a.over = f.Kind == client.FrameComplete; a.over {
+				return true, nil
 			}
-			if len(c.held) == 0 {
-				lines = c.lines
+			if len(a.held) == 0 {
+				lines = a.lines
 			}
 		case line, ok := <-lines:
 			if !ok || !a.command(ctx, line) {
 				if ok {
-					c.held = append(c.held, line)
+					a.held = append(a.held, line)
 				}
 				lines = nil // the line waits until the agent is done
 			}
-		case <-c.interrupts:
+		case <-a.interrupts:
 			a.cancel(ctx)
 		}
+	}
+}
+
+// How the chat waits for a daemon that has gone away.
+const (
+	awayTime = 10 * time.Minute
+	awayLook = 500 * time.Millisecond
+)
+
+// returns waits until the daemon is there again. A person who interrupts it, or too long a time, ends the chat.
+func (a *attended) returns(ctx context.Context, lost error) error {
+	a.pause()
+	a.err.Line("%s", a.err.Paint(term.Yellow, "(the daemon has gone away; the agent goes on when it is back: agentbox up)"))
+	until := a.i.Clock.Now().Add(awayTime)
+	for a.i.Clock.Now().Before(until) {
+		again, stop := a.i.Clock.NewTimer(awayLook)
+		select {
+		case <-again:
+		case <-a.interrupts:
+			stop()
+			return a.away(ctx, lost)
+		case <-ctx.Done():
+			stop()
+			return a.away(ctx, lost)
+		}
+		api, err := a.i.Connect(ctx)
+		if err != nil {
+			continue
+		}
+		if _, err := api.Run(ctx, a.run.ID); err == nil {
+			a.api = api
+			a.err.Line("%s", a.err.Paint(term.Faint, "(the daemon is back)"))
+			return nil
+		} else if fault.KindOf(err) != fault.Unavailable {
+			return err
+		}
+	}
+	return a.away(ctx, lost)
+}
+
+// pause ends the line that is being drawn, and keeps what has been said: the rest of the answer follows.
+func (a *attended) pause() {
+	if a.editor != nil && !a.out.JSON {
+		a.closeTool()
+		a.endDraw()
 	}
 }
 
@@ -281,11 +354,16 @@ func (a *attended) result(r run.Result) {
 }
 
 // question asks the person at this terminal, or prints the command that answers the question.
-func (a *attended) question(ctx context.Context, approval id.Approval) error {
+func (a *attended) question(ctx context.Context, approval id.Approval) (err error) {
 	if approval == "" || a.asked[string(approval)] {
 		return nil
 	}
 	a.asked[string(approval)] = true
+	defer func() {
+		if fault.KindOf(err) == fault.Unavailable && err != nil {
+			delete(a.asked, string(approval)) // it is asked again when the daemon is back
+		}
+	}()
 	a.flush()
 	if !a.ask {
 		q, err := a.api.Approval(ctx, approval)
@@ -302,7 +380,7 @@ func (a *attended) question(ctx context.Context, approval id.Approval) error {
 		a.editor.Past.Mute = true
 		defer func() { a.editor.Past.Mute = false }()
 	}
-	err := answered(ctx, a.i, a.api, approval)
+	err = answered(ctx, a.i, a.api, approval)
 	if dropped(err) {
 		a.cancel(ctx)
 		return nil
@@ -312,12 +390,12 @@ func (a *attended) question(ctx context.Context, approval id.Approval) error {
 
 // ended prints how the task ended.
 func (a *attended) ended(ctx context.Context) error {
-	told := a.said.Len() > 0
-	a.flush()
 	shown, err := a.api.Run(ctx, a.run.ID)
 	if err != nil {
 		return err
 	}
+	told := a.said.Len() > 0
+	a.flush()
 	var out struct {
 		Report string `json:"report"`
 		Turns  int    `json:"turns"`
