@@ -42,8 +42,12 @@ func (a vendorAsked) turns() (n int, last string) {
 		case m.Role != "user":
 		case json.Unmarshal(m.Content, &text) == nil:
 			last = text
-		case json.Unmarshal(m.Content, &parts) == nil && len(parts) > 0:
-			last = parts[len(parts)-1].Text
+		case json.Unmarshal(m.Content, &parts) == nil:
+			for _, p := range parts {
+				if p.Text != "" { // a picture has none
+					last = p.Text
+				}
+			}
 		}
 	}
 	return n, last

@@ -59,6 +59,14 @@ type AgentTask struct {
 	After   id.Run    `json:"after_run_id,omitempty"` // a run that has ended, whose conversation goes on
 	Model   string    `json:"model,omitempty"`        // that answers; empty for that of the blueprint
 	Title   string    `json:"title,omitempty"`
+
+	Pictures []Picture `json:"pictures,omitempty"` // for a model that takes them
+}
+
+// Picture is a picture that belongs to a task: PNG, JPEG, GIF or WebP.
+type Picture struct {
+	Name string `json:"name,omitempty"` // of its file
+	Data []byte `json:"data"`
 }
 
 // RunBlueprint gives an agent a task. The daemon's loop executes the run that it returns.

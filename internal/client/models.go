@@ -23,6 +23,7 @@ type ModelSpec struct {
 	IdleMS       int               `json:"idle_ms,omitempty"`
 	TotalMS      int               `json:"total_ms,omitempty"`
 	NoTools      bool              `json:"no_tools,omitempty"`
+	Images       bool              `json:"images,omitempty"`
 	Classes      []model.TaskClass `json:"classes,omitempty"`
 	Record       string            `json:"record,omitempty"`
 }
@@ -30,7 +31,7 @@ type ModelSpec struct {
 // SpecOf returns what an entry says.
 func SpecOf(e model.Entry) ModelSpec {
 	return ModelSpec{e.Provider, e.Dialect, e.BaseURL, e.Model, e.Key, e.AllowPrivate, e.Context, e.MaxOutput, e.IdleMS, e.TotalMS, e.NoTools,
-		e.Classes, e.Record}
+		e.Images, e.Classes, e.Record}
 }
 
 // ShownModel is a model with its price, nil where that is not known.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,11 +16,13 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
+	"agentbox/internal/kernel/blob"
 	"agentbox/internal/service/agents"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runner"
@@ -37,7 +41,7 @@ func (e *Engine) WorkOnAgents(ctx context.Context) error {
 			return b, source.Locked, err
 		},
 	}
-	loop.Earlier = d.earlier
+	loop.Earlier, loop.Picture = d.earlier, e.picture
 	if !e.Floating {
 		loop.Pins = e.Blueprints.Pins
 	}
@@ -65,6 +69,10 @@ func (e *Engine) Starter() *agents.Starter {
 			held, err := e.Models.Get(ctx, ws, name)
 			return held.NoTools, err
 		},
+		NoImages: func(ctx context.Context, ws id.Workspace, name string) (bool, error) {
+			held, err := e.Models.Get(ctx, ws, name)
+			return !held.TakesImages(), err
+		},
 		Before: e.mission,
 		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
 			return e.Engines.Create(ctx, origin, requestOf(t, input))
@@ -73,7 +81,24 @@ func (e *Engine) Starter() *agents.Starter {
 }
 
 func requestOf(t agents.Task, input json.RawMessage) engines.Request {
-	return engines.Request{Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input}
+	q := engines.Request{Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input}
+	for _, p := range t.Pictures {
+		q.Files = append(q.Files, engines.File{Title: cmp.Or(p.Name, "picture"), Media: model.MediaOf(p.Data), Content: p.Data})
+	}
+	return q
+}
+
+// picture returns the content of a picture of a task.
+func (e *Engine) picture(ctx context.Context, _ id.Workspace, digest event.Digest) ([]byte, error) {
+	stored, err := e.Engines.Blobs.Open(ctx, digest)
+	if kind := fault.KindOf(err); err != nil && (kind == fault.NotFound || errors.Is(err, blob.ErrNotFound)) {
+		return nil, errand.ErrForgotten
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = stored.Close() }()
+	return io.ReadAll(io.LimitReader(stored, model.MaxImage+1))
 }
 
 // makeSpace makes the space in which an agent works, as its blueprint says.

@@ -24,7 +24,7 @@ func (d *agentDesk) earlier(ctx context.Context, ws id.Workspace, r id.Run) (age
 	if !doc.Status.Ended() {
 		return agents.Earlier{}, agents.ErrGoesOn
 	}
-	e := agents.Earlier{Task: m.Task, After: m.After, Protocol: m.Protocol, Answers: map[int]model.Answer{}}
+	e := agents.Earlier{Task: m.Task, Pictures: m.Pictures, After: m.After, Protocol: m.Protocol, Answers: map[int]model.Answer{}}
 	if e.Past, err = d.Past(ctx, errand.Work{Workspace: ws, Run: r}); err != nil {
 		return e, err
 	}

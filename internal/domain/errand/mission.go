@@ -42,6 +42,17 @@ type Mission struct {
 	Lineage *Lineage `json:"lineage,omitempty"`
 
 	Task string `json:"task"`
+
+	// Pictures belong to the task. Their contents are artifacts of the run.
+	Pictures []Picture `json:"pictures,omitempty"`
+}
+
+// Picture is a picture that a person gives an agent with a task.
+type Picture struct {
+	Name   string       `json:"name"`
+	Media  string       `json:"mime_type"`
+	Size   int64        `json:"size_bytes"`
+	Digest event.Digest `json:"sha256"`
 }
 
 // ByText is the protocol of a model that calls tools in plain text.

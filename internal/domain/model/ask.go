@@ -129,6 +129,10 @@ var (
 	ErrNotFound = fault.New(fault.NotFound, "model_not_found", "there is no such model in the catalogue")
 	// ErrNoRoute means that no entry answers requests of the task class.
 	ErrNoRoute = fault.New(fault.NotFound, "model_route_missing", "no model answers requests of this task class")
+	// ErrNoImages means that a model takes no pictures.
+	ErrNoImages = fault.New(fault.Invalid, "model_without_images", "the model takes no pictures").
+			With("choose one that does: /model NAME in a chat, or models.default of the blueprint\n" +
+			"if it does take them, say so: agentbox model add NAME ... --images")
 	// ErrNoKey means that the key that an entry names is not kept here.
 	ErrNoKey = fault.New(fault.NotFound, "model_key_missing", "the key that the model names is not set")
 )

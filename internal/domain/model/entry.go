@@ -93,6 +93,8 @@ type Entry struct {
 
 	NoTools bool `json:"no_tools,omitempty"` // it knows no tool calls: agents call tools in plain text
 
+	Images bool `json:"images,omitempty"` // it takes pictures, though its provider and dialect do not say so by themselves
+
 	Classes []TaskClass  `json:"classes,omitempty"` // for which it answers where no route says otherwise
 	Record  string       `json:"record,omitempty"`  // the cassette into which requests and answers are written; empty for none
 	AddedBy id.Principal `json:"added_by,omitempty"`
@@ -139,6 +141,11 @@ func (e Entry) Complete() Entry {
 	}
 	e.BaseURL = strings.TrimRight(e.BaseURL, "/")
 	return e
+}
+
+// TakesImages reports whether the model takes pictures: every one of Anthropic and of OpenAI itself, a cassette, and one that says so.
+func (e Entry) TakesImages() bool {
+	return e.Images || e.Provider == Anthropic || e.Provider == Scripted || e.Provider == OpenAI && e.Dialect == DialectOpenAI
 }
 
 // Speaks returns the dialect, by which reasoning is marked: that of the provider where the provider has only one.

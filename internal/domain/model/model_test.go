@@ -33,6 +33,27 @@ func asked() model.Request {
 	}
 }
 
+// TestWhichModelsTakePictures tells them by their provider, and pictures by their first bytes.
+func TestWhichModelsTakePictures(t *testing.T) {
+	for want, entries := range map[bool][]model.Entry{
+		true: {{Provider: model.Anthropic}, {Provider: model.Scripted}, {Provider: model.OpenAI, Dialect: model.DialectOpenAI},
+			{Provider: model.OpenAI, Dialect: model.DialectGeneric, Images: true}},
+		false: {{}, {Provider: model.OpenAI}, {Provider: model.OpenAI, Dialect: model.DialectZAI}, {Dialect: model.DialectOpenAI}},
+	} {
+		for _, e := range entries {
+			if e.TakesImages() != want {
+				t.Errorf("%+v: got %t", e, !want)
+			}
+		}
+	}
+	for text, want := range map[string]string{"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff\xe0": "image/jpeg", "GIF87a": "image/gif",
+		"GIF89a": "image/gif", "RIFF\x00\x00\x00\x00WEBP": "image/webp", "RIFF\x00\x00\x00\x00WAVE": "", "GIF88a": "", "": "", "<svg/>": ""} {
+		if got := model.MediaOf([]byte(text)); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestARequestIsNamedByItsContent changes one thing after the other, and each gives another hash; the form of the JSON gives none.
 func TestARequestIsNamedByItsContent(t *testing.T) {
 	first, err := asked().Hash()

@@ -2,6 +2,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -50,6 +51,27 @@ func Text(text string) Part { return Part{Type: TextPart, Text: text} }
 type Image struct {
 	MediaType string `json:"media_type"` // image/png, image/jpeg, image/gif or image/webp
 	Data      []byte `json:"data"`
+}
+
+// The bounds of the pictures of a message: what every vendor takes.
+const (
+	MaxImage  = 3 << 20 // bytes of one
+	MaxImages = 8       // of a message
+)
+
+// MediaOf returns the media type of a picture by its first bytes; "" for what is not one of the types that models take.
+func MediaOf(data []byte) string {
+	for _, known := range []struct{ begins, media string }{
+		{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"},
+	} {
+		if bytes.HasPrefix(data, []byte(known.begins)) {
+			return known.media
+		}
+	}
+	if len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP" {
+		return "image/webp"
+	}
+	return ""
 }
 
 // Reasoning is a model's reasoning. Only the dialect that made it can read Opaque. It gets that back
@@ -169,6 +191,18 @@ func (r Request) texts() []string {
 		}
 	}
 	return list
+}
+
+// HasImages reports whether the request has a picture.
+func (r Request) HasImages() bool {
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			if p.Image != nil || p.Result != nil && len(p.Result.Images) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // imageTokens is more than any documented endpoint counts for one image.

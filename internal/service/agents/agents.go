@@ -58,6 +58,8 @@ type Loop struct {
 	Prepare func(t tool.Tool, arguments json.RawMessage) (json.RawMessage, error)
 	// Earlier returns the record of an ended run. It is nil if the daemon cannot continue conversations.
 	Earlier func(ctx context.Context, ws id.Workspace, r id.Run) (Earlier, error)
+	// Picture returns the content of a picture of a task; nil where tasks have none. It returns errand.ErrForgotten for one that was redacted.
+	Picture func(ctx context.Context, ws id.Workspace, digest event.Digest) ([]byte, error)
 	// Pins returns the present content hashes of everything that a blueprint refers to. It is nil if the daemon lets pins float.
 	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 }
@@ -190,7 +192,33 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 	}
 	s.conversation = Begin(s.def, s.tools, CacheKey(s.mission), s.mission.Task)
 	s.conversation.Speak(s.mission.Protocol)
+	pictures, err := s.pictures(ctx, s.mission.Pictures)
+	if errors.Is(err, errand.ErrForgotten) {
+		return failure(errand.ErrForgotten.Code, "%v", err), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.conversation.Show(pictures)
 	return s.goOn(ctx)
+}
+
+// pictures reads the pictures of a task.
+func (s *session) pictures(ctx context.Context, of []errand.Picture) (list []model.Image, err error) {
+	for _, p := range of {
+		if s.Picture == nil {
+			return nil, errand.ErrForgotten
+		}
+		var raw []byte
+		if err := s.patiently(ctx, func() (err error) { raw, err = s.Picture(ctx, s.w.Workspace, p.Digest); return err }); err != nil {
+			return nil, err
+		}
+		if event.DigestOf(raw) != p.Digest {
+			return nil, errand.ErrForgotten
+		}
+		list = append(list, model.Image{MediaType: p.Media, Data: raw})
+	}
+	return list, nil
 }
 
 // atRecord sets the time that models and tools have worked to the time that was recorded before the next turn. So a resumed run comes to

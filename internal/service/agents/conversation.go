@@ -55,6 +55,8 @@ type Conversation struct {
 	task  string
 	plain bool // the model calls tools in plain text
 
+	pictures []model.Part // of the task
+
 	before    []turn // of the earlier runs whose conversation this is
 	leftOut   bool   // the requests leave some of them out
 	turns     []turn
@@ -74,8 +76,9 @@ type Conversation struct {
 
 // turn is one answer of a model, with the results of its calls.
 type turn struct {
-	first   bool     // it begins an earlier run, whose task is heard[0]
-	heard   []string // messages of people before it
+	first   bool         // it begins an earlier run, whose task is heard[0]
+	shown   []model.Part // the pictures of that task
+	heard   []string     // messages of people before it
 	answer  model.Answer
 	calls   []model.Call // that the answer wants
 	plain   bool         // it wants them in plain text
@@ -330,10 +333,12 @@ func (c *Conversation) build() model.Request {
 	}
 	for i, t := range c.everything() {
 		if i == len(c.before) {
-			said(model.Text(c.task))
+			said(c.asked()...)
 		}
-		for _, text := range t.heard {
-			said(model.Text(text))
+		for n, text := range t.heard {
+			if said(model.Text(text)); n == 0 {
+				said(t.shown...)
+			}
 		}
 		inText := c.plain || t.plain
 		m := t.answer.Message()
@@ -356,12 +361,28 @@ func (c *Conversation) build() model.Request {
 		}
 	}
 	if len(c.turns) == 0 {
-		said(model.Text(c.task))
+		said(c.asked()...)
 	}
 	for _, text := range c.heard {
 		said(model.Text(text))
 	}
 	return r
+}
+
+// asked returns the task with its pictures.
+func (c *Conversation) asked() []model.Part {
+	return append([]model.Part{model.Text(c.task)}, c.pictures...)
+}
+
+// Show adds pictures to the task. It is called before anything else.
+func (c *Conversation) Show(pictures []model.Image) { c.pictures = parts(pictures) }
+
+// parts returns pictures as parts of a message.
+func parts(pictures []model.Image) (list []model.Part) {
+	for _, p := range pictures {
+		list = append(list, model.Part{Type: model.ImagePart, Image: &p})
+	}
+	return list
 }
 
 // shown returns the text of a result for the model, shortened to the limit.

@@ -230,6 +230,29 @@ func TestTheSameRecordLeadsToTheSameRequests(t *testing.T) {
 	}
 }
 
+// TestPicturesOfATask stand behind the task in every request, and count for its length.
+func TestPicturesOfATask(t *testing.T) {
+	c := conversation(blueprint.Blueprint{})
+	c.Show([]model.Image{{MediaType: "image/png", Data: []byte("one")}, {MediaType: "image/gif", Data: []byte("two")}})
+	check := func() {
+		t.Helper()
+		m := asks(t, c).Messages[1]
+		if len(m.Parts) != 3 || m.Parts[0].Text != "Count to three." || string(m.Parts[1].Image.Data) != "one" ||
+			string(m.Parts[2].Image.Data) != "two" {
+			t.Errorf("got %+v", m)
+		}
+	}
+	check()
+	c.Answered(calls("readFile", `{"path":"a"}`))
+	c.Acted([]model.Result{{ID: "c0", Text: "x"}})
+	check()
+	small := conversation(blueprint.Blueprint{Context: blueprint.Context{Tokens: 4_000}})
+	small.Show([]model.Image{{MediaType: "image/png", Data: []byte("one")}})
+	if got := failed(t, small); got != agents.FailContext {
+		t.Errorf("a picture that does not fit: got %s", got)
+	}
+}
+
 // TestReadResultIsATool checks the tool that the loop adds.
 func TestReadResultIsATool(t *testing.T) {
 	if err := agents.ReadResult().Check(); err != nil {

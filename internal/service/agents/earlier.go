@@ -21,8 +21,9 @@ const FailEarlier = "conversation_too_long"
 // Earlier is the record of an ended run whose conversation a later run continues.
 type Earlier struct {
 	Task     string
-	After    id.Run // the run before it; "" for the first one
-	Protocol string // by which its model called tools
+	Pictures []errand.Picture // of the task
+	After    id.Run           // the run before it; "" for the first one
+	Protocol string           // by which its model called tools
 	Past     map[int]errand.PastTurn
 	Answers  map[int]model.Answer // by the number of the turn; a turn that was not answered has none
 }
@@ -60,6 +61,11 @@ func (s *session) recall(ctx context.Context) (turns []turn, first string, err e
 		}
 		of[0].heard = append([]string{e.Task}, of[0].heard...)
 		of[0].first = true
+		pictures, err := s.pictures(ctx, e.Pictures)
+		if err != nil {
+			return nil, "", err
+		}
+		of[0].shown = parts(pictures)
 		turns = append(turns, of...)
 	}
 	if len(runs) > 0 {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/tool"
 )
@@ -26,10 +29,20 @@ type Task struct {
 	After     id.Run    // an ended run whose conversation the task continues; "" for none
 	Model     string    // the model that answers; "" for that of the blueprint
 	Title     string    // of the run; "" for the beginning of the text
+	Pictures  []Picture // at most model.MaxImages
 	Key       string    // idempotency key of the request; "" for none
 
 	Lineage *errand.Lineage // of a sub-agent; nil for an agent that a person starts
 }
+
+// Picture is a picture that belongs to a task.
+type Picture struct {
+	Name string // at most MaxName characters; "" for none
+	Data []byte // 1 to model.MaxImage bytes of PNG, JPEG, GIF or WebP
+}
+
+// MaxName bounds the name of a picture, in characters.
+const MaxName = 200
 
 // MaxTask bounds the text of a task, in bytes.
 const MaxTask = 256 << 10
@@ -43,6 +56,8 @@ var (
 			With("tell it something while it works: agentbox agent steer RUN TEXT; or end it: agentbox agent stop RUN")
 	ErrProgram = fault.New(fault.Invalid, "conversation_unsupported",
 		"an agent whose adapter is external_cli goes on no conversation, and takes no other model").With("give it one whole task")
+	ErrProgramImages = fault.New(fault.Invalid, "pictures_unsupported", "an agent whose adapter is external_cli takes no pictures").
+				With("put the file into its space: agentbox files put")
 	ErrUnpinned = fault.New(fault.Conflict, "blueprint_unpinned", "the blueprint has a reference that is not pinned, or that changed since")
 )
 
@@ -69,6 +84,8 @@ type Starter struct {
 	External func(b blueprint.Blueprint, task string) (event.Digest, error)
 	// NoTools reports whether a model of the catalogue knows no tool calls; nil where all know them.
 	NoTools func(ctx context.Context, ws id.Workspace, name string) (bool, error)
+	// NoImages reports whether a model of the catalogue takes no pictures; nil where all take them.
+	NoImages func(ctx context.Context, ws id.Workspace, name string) (bool, error)
 	// Floating lets blueprints run whose pins are missing or do not fit. It is a setting of the daemon.
 	Floating bool
 }
@@ -78,6 +95,10 @@ type Starter struct {
 func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.Run, error) {
 	if t.Text == "" || len(t.Text) > MaxTask {
 		return run.Run{}, ErrNoTask
+	}
+	pictures, err := described(t.Pictures)
+	if err != nil {
+		return run.Run{}, err
 	}
 	b, version, locked, err := s.Read(ctx, t.Workspace, t.Blueprint, t.Version)
 	if err != nil {
@@ -90,6 +111,8 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	switch kind := b.Effective().Adapter.Kind; {
 	case kind == blueprint.ExternalCLI && s.External != nil && (t.After != "" || t.Model != ""):
 		return run.Run{}, ErrProgram
+	case kind == blueprint.ExternalCLI && s.External != nil && len(pictures) > 0:
+		return run.Run{}, ErrProgramImages
 	case kind == blueprint.ExternalCLI && s.External != nil:
 		if loop, err = s.External(b, t.Text); err != nil {
 			return run.Run{}, err
@@ -111,6 +134,17 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 		return run.Run{}, err
 	}
 	b = b.Answering(t.Model)
+	if len(pictures) > 0 && s.NoImages != nil {
+		name := b.Model(blueprint.DefaultTask)
+		none, err := s.NoImages(ctx, t.Workspace, name)
+		if err == nil && none {
+			err = fault.New(model.ErrNoImages.Kind, model.ErrNoImages.Code, "the model %s takes no pictures", name).
+				With(model.ErrNoImages.Suggestion)
+		}
+		if err != nil {
+			return run.Run{}, err
+		}
+	}
 	pins, err := s.Pins(ctx, t.Workspace, b)
 	if err != nil {
 		return run.Run{}, err
@@ -134,7 +168,7 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	}
 	input, err := json.Marshal(errand.Mission{Version: 1, Blueprint: b.Name, Edition: version, Locked: locked, Loop: loop, Tools: tools,
 		Space: t.Space, Pins: pinned(b, pins), After: t.After, Model: t.Model, Artifacts: b.Artifacts,
-		Protocol: protocol, Lineage: t.Lineage, Task: t.Text})
+		Protocol: protocol, Lineage: t.Lineage, Task: t.Text, Pictures: pictures})
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -147,6 +181,30 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 		}
 	}
 	return s.Create(ctx, origin, t, input)
+}
+
+// described returns what the mission says of pictures. It refuses what no model takes.
+func described(given []Picture) ([]errand.Picture, error) {
+	bad := func(format string, args ...any) ([]errand.Picture, error) {
+		return nil, fault.New(fault.Invalid, "invalid_picture", format, args...)
+	}
+	if len(given) > model.MaxImages {
+		return bad("a task has at most %d pictures; %d were sent", model.MaxImages, len(given))
+	}
+	var out []errand.Picture
+	for n, p := range given {
+		media := model.MediaOf(p.Data)
+		switch {
+		case len(p.Data) > model.MaxImage:
+			return bad("picture %d has %d bytes; a picture has at most %d", n+1, len(p.Data), model.MaxImage)
+		case media == "":
+			return bad("picture %d is no PNG, JPEG, GIF or WebP", n+1)
+		case !utf8.ValidString(p.Name) || utf8.RuneCountInString(p.Name) > MaxName || strings.ContainsFunc(p.Name, unicode.IsControl):
+			return bad("the name of picture %d has at most %d characters, and no control characters", n+1, MaxName)
+		}
+		out = append(out, errand.Picture{Name: p.Name, Media: media, Size: int64(len(p.Data)), Digest: event.DigestOf(p.Data)})
+	}
+	return out, nil
 }
 
 // protocol returns how the agent's model calls tools.

@@ -30,12 +30,23 @@ type Request struct {
 	Title      string          // at most run.MaxTitle characters
 	Goal       string          // at most run.MaxGoal characters
 	Input      json.RawMessage // any JSON, at most run.MaxGiven bytes; nil for none
+	Files      []File          // of the requester, which become artifacts of the run
 	Tags       []string        // at most run.MaxTags words of run.MaxTag characters
 
 	// Under is asked for the tool call for which the run is made, again before each try to record it; nil for a run of nobody's call. One call
 	// has one run: a repeat returns it.
 	Under func(ctx context.Context) (run.Under, error)
 }
+
+// File is a file that belongs to the request for a run.
+type File struct {
+	Title   string // at most step.MaxTitle characters
+	Media   string
+	Content []byte
+}
+
+// kindGiven is the kind of the artifacts that are files of a request.
+const kindGiven = "attachment"
 
 // The errors of a request for a run.
 var (
@@ -62,7 +73,46 @@ func (q Request) check() error {
 			return err
 		}
 	}
+	for _, f := range q.Files {
+		if err := texts(text{"name", f.Title, step.MaxTitle}, text{"mime_type", f.Media, step.MaxMedia}); err != nil {
+			return err
+		}
+	}
 	return fits("input", q.Input, run.MaxGiven)
+}
+
+// size returns how many bytes of content the request brings.
+func (q Request) size() int64 {
+	n := int64(len(q.Input))
+	for _, f := range q.Files {
+		n += int64(len(f.Content))
+	}
+	return n
+}
+
+// attach stores the files of a request and drafts their artifacts.
+func (d *Service) attach(ctx context.Context, origin event.Origin, q Request, r id.Run) ([]event.Draft, error) {
+	var drafts []event.Draft
+	for _, f := range q.Files {
+		stored, err := d.Blobs.Put(ctx, bytes.NewReader(f.Content), int64(len(f.Content)))
+		if err != nil {
+			return nil, err
+		}
+		a := id.New[id.Artifact](d.IDs)
+		title, _ := leak.Text(f.Title)
+		for _, made := range []struct {
+			typ  string
+			data any
+		}{
+			{step.EventArtifactCreated, step.ArtifactCreated{Artifact: a, Run: r, Kind: kindGiven, Title: title, Media: f.Media,
+				Size: &stored.Size, Digest: stored.Digest, Content: step.Content{Type: step.None}, Metadata: json.RawMessage(`{}`)}},
+			{step.EventArtifactStored, step.ArtifactStored{Artifact: a, Run: r, Content: step.Stored{Digest: stored.Digest, Size: stored.Size}}},
+		} {
+			drafts = append(drafts, draft(made.typ, origin, run.Run{ID: r, Workspace: q.Workspace, Room: q.Room}, made.data).
+				About(step.ArtifactEntity, string(a)))
+		}
+	}
+	return drafts, nil
 }
 
 // text is a text that was sent, and how many characters it may have.
@@ -123,17 +173,18 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 	}
 	action := policy.Action{
 		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Content: digest(q.Title,
-			q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),
+			q.Goal, q.Input, q.Tags), Size: q.size(),
 	}
 	var room []event.DocumentVersion
-	if len(q.Input) > 0 {
+	var attached []event.Draft
+	if q.size() > 0 {
 		// Judge before any content is stored for a request that may be refused.
 		ruling, err := d.Gate.Judge(ctx, action)
 		if err != nil {
 			return run.Run{}, err
 		}
 		if ruling.Decision.Outcome != policy.Deny {
-			if room, err = d.contentRoom(ctx, q.Workspace, int64(len(q.Input))); err != nil {
+			if room, err = d.contentRoom(ctx, q.Workspace, q.size()); err != nil {
 				return run.Run{}, err
 			}
 			defer d.Blobs.Hold()() // until the event names it
@@ -142,6 +193,9 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 				return run.Run{}, err
 			}
 			created.Input = run.Input{Digest: stored.Digest, Size: stored.Size}
+			if attached, err = d.attach(ctx, origin, q, created.Run); err != nil {
+				return run.Run{}, err
+			}
 		}
 	}
 	drafts := []event.Draft{draft(run.EventCreated, origin, run.Run{ID: created.Run, Workspace: q.Workspace, Room: q.Room,
@@ -150,6 +204,7 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 		marked, said := leak.Tell(drafts[0], "", func() id.Event { return id.NewEvent(d.IDs) }, leak.Named(found, "input"), !order)
 		drafts = []event.Draft{marked, said}
 	}
+	drafts = append(drafts, attached...)
 	var receipt event.Receipt
 	for try := 1; ; try++ {
 		expect, child, err := q.under(ctx, created, drafts)
@@ -172,7 +227,7 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 		if len(room) == 0 {
 			continue
 		}
-		if room, err = d.contentRoom(ctx, q.Workspace, int64(len(q.Input))); err != nil {
+		if room, err = d.contentRoom(ctx, q.Workspace, q.size()); err != nil {
 			return run.Run{}, err
 		}
 	}

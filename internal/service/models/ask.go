@@ -123,6 +123,9 @@ func (c *asking) resume(ctx context.Context) (model.Reply, bool, error) {
 		_, err := c.settle(ctx, last, model.Outcome{Usage: model.Usage{Input: last.Reserve.Tokens}, Cost: last.Reserve.Cost,
 			Priced: last.Reserve.Priced, Guessed: true, Failure: f, Next: model.NextRetry, Why: "the request changes nothing, so it is sent again"},
 			model.EventFailed)
+		if err == nil && c.ask.Emit != nil { // the pieces that came before the daemon ended do not count
+			err = c.ask.Emit(model.Delta{Type: model.TextPart, Again: true})
+		}
 		return model.Reply{}, false, err
 	}
 	return model.Reply{}, false, nil
@@ -183,6 +186,10 @@ func sentence(err error) string {
 
 // try calls one model until it answers or there are no retries left. done is false if the next model should answer.
 func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool) (_ model.Reply, done bool, _ error) {
+	if c.ask.Request.HasImages() && !e.TakesImages() {
+		c.pass(e, "no_images", fault.New(model.ErrNoImages.Kind, model.ErrNoImages.Code, "%s", model.ErrNoImages.Msg))
+		return model.Reply{}, false, nil
+	}
 	at := named{c.ask.Workspace, e.Name}
 	waited := time.Duration(0)
 	for n := 1; ; n++ {

@@ -320,9 +320,20 @@ func TestACrashBetweenAskingAndTheAnswer(t *testing.T) {
 	}
 	f.log.lose = ""
 	f.restart()
-	r, err := f.Ask(t.Context(), f.question(1))
+	seen, a := "", f.question(1)
+	a.Emit = func(d model.Delta) error {
+		if d.Again {
+			seen += "|"
+		}
+		seen += d.Text
+		return nil
+	}
+	r, err := f.Ask(t.Context(), a)
 	if err != nil || r.Attempts != 2 || r.Repeated {
 		t.Fatalf("got %+v, %v", r, err)
+	}
+	if !strings.HasPrefix(seen, "|") || strings.Count(seen, "|") != 1 { // what came before the crash does not count for those who watch
+		t.Errorf("those who watch got %q", seen)
 	}
 	used := f.used()
 	if used.Reserved.Tokens != 0 || used.Usage.Tokens() != hanging.Reserved.Tokens+15 || used.Cost != hanging.Reserved.Cost+20 ||
@@ -403,6 +414,37 @@ func TestALongRetryAfterOfTheOnlyModel(t *testing.T) {
 		if got, _ := model.FailureOf(err); f.vendor.count("three") != want || (want == 1) != (got != nil && got.After == after) {
 			t.Errorf("after %s: asked %d times, %v", after, f.vendor.count("three"), err)
 		}
+	}
+}
+
+// TestPicturesGoToModelsThatTakeThem passes the others of the route over, and asks nobody where none takes them.
+func TestPicturesGoToModelsThatTakeThem(t *testing.T) {
+	f := start(t)
+	a := f.question(1)
+	a.Request.Messages[0].Parts = append(a.Request.Messages[0].Parts, model.Part{Type: model.ImagePart,
+		Image: &model.Image{MediaType: "image/png", Data: []byte("x")}})
+	var blind []string
+	for _, name := range []string{"one", "two", "three"} {
+		held, err := f.Get(t.Context(), ws, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Provider, held.Dialect, held.BaseURL, held.AllowPrivate = model.OpenAI, model.DialectGeneric, "http://127.0.0.1:1", true
+		held.Images = name == "two"
+		f.put(held.Entry)
+		blind = append(blind, name)
+	}
+	r, err := f.Ask(t.Context(), a)
+	if err != nil || r.Entry != "two" || f.vendor.count("one") != 0 {
+		t.Fatalf("got %+v, %v of %v", r, err, blind)
+	}
+	asked, err := event.Decode[model.Asked](f.events(model.EventAsked)[0])
+	if err != nil || len(asked.Passed) != 1 || asked.Passed[0].Code != "no_images" {
+		t.Errorf("got %+v, %v", asked, err)
+	}
+	a.Entry, a.Step = "three", 2
+	if _, err := f.Ask(t.Context(), a); !errors.Is(err, model.ErrNoImages) || f.vendor.count("three") != 0 {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -29,8 +29,8 @@ func Chat(i *cmdline.Invocation) *cobra.Command {
 			"file. It\nmay be left out where there is only one. The agent works in a new space as the blueprint says, unless --space names one.\n" +
 			"Answers come as they are written, each tool call is a line, and where policy asks a person, you are asked. " +
 			"Ctrl-C stops what runs or\ndrops what is typed, Ctrl-D and /quit leave. A line that ends with a backslash " +
-			"goes on in the next one. @PATH attaches the text of a\nfile of this machine, and so does a line that is nothing but a path. " +
-			"/help lists the commands.\n" +
+			"goes on in the next one. @PATH attaches a picture or\nthe text of a file of this machine, and so does a line that is nothing but " +
+			"a path. /help lists the commands.\n" +
 			"Every task is a run of its own: nothing is lost when this command, the daemon or the machine ends. --resume goes on.\n" +
 			"Where the input is not a terminal, each line is a task. /stop and /steer act at once; other lines wait until the agent is done.",
 		Example: "  agentbox chat\n  agentbox chat reporter --space notes\n  agentbox chat --resume run_...\n" +
@@ -112,7 +112,8 @@ type chat struct {
 	room      id.Room
 	runs      []id.Run // of the conversation, the oldest first
 	tools     []*toolLine
-	failed    bool // the last task
+	waiting   []string // paths of files that belong to the next message
+	failed    bool     // the last task
 }
 
 // run reads tasks and gives them to the agent, until they end.
@@ -273,20 +274,21 @@ func (c *chat) say(ctx context.Context, text string) (quit bool, err error) {
 			return false, cmdline.Usage("%s is no command; /help lists them", term.OneLine(word, 40))
 		}
 	}
-	task, err := c.attached(text)
+	task, pictures, err := c.attached(text)
 	if err != nil {
 		return false, err
 	}
-	made, err := c.begin(ctx, task)
+	made, err := c.begin(ctx, task, pictures)
 	if err != nil {
 		return false, err
 	}
+	c.waiting = nil
 	return false, c.attend(ctx, made)
 }
 
 // begin gives the agent a task.
-func (c *chat) begin(ctx context.Context, task string) (run.Run, error) {
-	t := client.AgentTask{Task: task, Version: c.version, Model: c.model, Space: c.space, Room: c.room, Thread: c.thread}
+func (c *chat) begin(ctx context.Context, task string, pictures []client.Picture) (run.Run, error) {
+	t := client.AgentTask{Task: task, Pictures: pictures, Version: c.version, Model: c.model, Space: c.space, Room: c.room, Thread: c.thread}
 	if len(c.runs) > 0 {
 		t.After = c.runs[len(c.runs)-1]
 	}

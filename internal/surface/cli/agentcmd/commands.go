@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -38,6 +38,7 @@ func commandList() []command {
 		{"/model", "[NAME]", "show the models, or have another one answer", (*chat).chooseModel},
 		{"/tools", "", "unfold the tool calls of the last task", (*chat).unfold},
 		{"/files", "", "list the files of the space", (*chat).files},
+		{"/attach", "PATH", "attach a picture or a text of this machine to the next message", (*chat).attach},
 		{"/cost", "", "show what the conversation has cost", (*chat).cost},
 		{"/rewind", "[N]", "take the last N tasks back (default 1), and what they did to files", (*chat).rewind},
 		{"/fork", "", "go on in a copy of the space, beside this conversation", (*chat).fork},
@@ -63,7 +64,7 @@ func (c *chat) help(context.Context, string) error {
 	for _, k := range commandList() {
 		c.err.Line("  %s %s", term.PadRight(strings.TrimSpace(k.name+" "+k.takes), 16), k.does)
 	}
-	c.err.Line("  %s %s", term.PadRight("@PATH", 16), "attach the text of a file of this machine")
+	c.err.Line("  %s %s", term.PadRight("@PATH", 16), "attach a picture or a text of this machine")
 	return nil
 }
 
@@ -229,7 +230,7 @@ func (c *chat) fork(ctx context.Context, _ string) error {
 
 // Limits of attachments, in bytes.
 const (
-	maxAttached = 128 << 10 // a file
+	maxAttached = 128 << 10 // a text
 	maxTask     = 256 << 10 // a message with all that is attached
 )
 
@@ -259,8 +260,8 @@ func expanded(path string) string {
 	return path
 }
 
-// attached returns a message with the text of the files that it names.
-func (c *chat) attached(text string) (string, error) {
+// attached returns a message with the texts of the files that belong to it, and its pictures: those that it names, and those of /attach.
+func (c *chat) attached(text string) (string, []client.Picture, error) {
 	var paths []string
 	for line := range strings.Lines(text) {
 		if path, is := localFile(line); is {
@@ -274,44 +275,73 @@ func (c *chat) attached(text string) (string, error) {
 		}
 	}
 	whole := text
-	for _, path := range paths {
-		content, err := readText(path)
+	var pictures []client.Picture
+	for _, path := range slices.Concat(c.waiting, paths) {
+		raw, err := readFile(path)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
-		whole += fmt.Sprintf("\n\n[the file %s]\n%s\n[the end of %s]", filepath.Base(path), strings.TrimRight(content, "\n"), filepath.Base(path))
-		c.err.Line("%s", c.err.Paint(term.Faint, fmt.Sprintf("attached: %s (%s)", term.OneLine(path, 200), term.Bytesize(int64(len(content))))))
+		name := filepath.Base(path)
+		if model.MediaOf(raw) != "" {
+			whole += fmt.Sprintf("\n\n[the picture %s]", name)
+			pictures = append(pictures, client.Picture{Name: name, Data: raw})
+		} else {
+			whole += fmt.Sprintf("\n\n[the file %s]\n%s\n[the end of %s]", name, strings.TrimRight(string(raw), "\n"), name)
+		}
+		c.err.Line("%s", c.err.Paint(term.Faint, fmt.Sprintf("attached: %s (%s)", term.OneLine(path, 200), term.Bytesize(int64(len(raw))))))
 	}
-	if len(whole) > maxTask {
-		return "", cmdline.Usage("a message with its files has at most %d bytes, and this has %d; "+
+	switch {
+	case len(whole) > maxTask:
+		return "", nil, cmdline.Usage("a message with its files has at most %d bytes, and this has %d; "+
 			"put long files into the space: agentbox files put", maxTask, len(whole))
+	case len(pictures) > model.MaxImages:
+		return "", nil, cmdline.Usage("a message has at most %d pictures, and this has %d", model.MaxImages, len(pictures))
 	}
-	return whole, nil
+	return whole, pictures, nil
 }
 
-// readText reads a file that is text.
-func readText(path string) (string, error) {
+// attach keeps the path of a file for the next message.
+func (c *chat) attach(_ context.Context, path string) error {
+	if n := len(path); n > 1 && (path[0] == '\'' || path[0] == '"') && path[n-1] == path[0] {
+		path = path[1 : n-1]
+	}
+	if path == "" {
+		return cmdline.Usage("name the file: /attach PATH")
+	}
+	if _, err := readFile(path); err != nil {
+		return err
+	}
+	c.waiting = append(c.waiting, path)
+	c.err.Line("%s goes with the next message", term.OneLine(path, 200))
+	return nil
+}
+
+// readFile reads a file that is a picture or a text.
+func readFile(path string) ([]byte, error) {
 	f, err := os.Open(expanded(path))
 	if err != nil {
-		return "", fault.Wrap(err, fault.NotFound, "file_unreadable", "%s cannot be attached: it cannot be read", term.OneLine(path, 200)).
+		return nil, fault.Wrap(err, fault.NotFound, "file_unreadable", "%s cannot be attached: it cannot be read", term.OneLine(path, 200)).
 			With("write @ only before the path of a file of this machine")
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", cmdline.Usage("%s cannot be attached: it is not a file", term.OneLine(path, 200))
+		return nil, cmdline.Usage("%s cannot be attached: it is not a file", term.OneLine(path, 200))
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxAttached+1))
+	raw, err := io.ReadAll(io.LimitReader(f, model.MaxImage+1))
+	picture := model.MediaOf(raw) != ""
 	switch {
 	case err != nil:
-		return "", err
+		return nil, err
+	case picture && len(raw) > model.MaxImage:
+		return nil, cmdline.Usage("%s cannot be attached: a picture has at most %d bytes; put it into the space: agentbox files put",
+			term.OneLine(path, 200), model.MaxImage)
+	case picture:
 	case len(raw) > maxAttached:
-		return "", cmdline.Usage("%s cannot be attached: it has more than %d bytes; put it into the space: agentbox files put",
+		return nil, cmdline.Usage("%s cannot be attached: it has more than %d bytes; put it into the space: agentbox files put",
 			term.OneLine(path, 200), maxAttached)
-	case strings.HasPrefix(http.DetectContentType(raw), "image/"):
-		return "", cmdline.Usage("%s is a picture, and messages hold text only; put it into the space, where tools can read it: "+
-			"agentbox files put", term.OneLine(path, 200))
 	case !utf8.Valid(raw) || strings.ContainsRune(string(raw), 0):
-		return "", cmdline.Usage("%s cannot be attached: it is not text; put it into the space: agentbox files put", term.OneLine(path, 200))
+		return nil, cmdline.Usage("%s cannot be attached: it is neither a text nor a PNG, JPEG, GIF or WebP; "+
+			"put it into the space: agentbox files put", term.OneLine(path, 200))
 	}
-	return string(raw), nil
+	return raw, nil
 }

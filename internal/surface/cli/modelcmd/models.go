@@ -101,6 +101,7 @@ func add(i *cmdline.Invocation) *cobra.Command {
 	f.IntVar(&spec.Context, "context", 0, "the size of its window in tokens")
 	f.IntVar(&spec.MaxOutput, "max-output", 0, "the longest answer in tokens")
 	f.BoolVar(&spec.NoTools, "no-tools", false, "it knows no tool calls: agents call tools in plain text")
+	f.BoolVar(&spec.Images, "images", false, "it takes pictures; models of anthropic and of the dialect openai do without this")
 	f.StringSliceVar(&classes, "class", nil, "task classes for which it answers where no route does")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if spec.Model == "" {

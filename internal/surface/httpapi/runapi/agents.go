@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/agents"
@@ -15,15 +16,25 @@ import (
 
 // agentTask is the task of an agent.
 type agentTask struct {
-	Task    string    `json:"task" minLength:"1" maxLength:"262144" doc:"What the agent is to do, at most 256 KiB"`
-	Version int       `json:"version,omitempty" minimum:"1" doc:"Of the blueprint; the newest without it"`
-	Space   id.Space  `json:"space_id,omitempty" maxLength:"100" doc:"The space in which it works, or its name; without it, a new one as the blueprint says"`
-	Room    id.Room   `json:"room_id,omitempty" maxLength:"64" doc:"The room of the run; that of the space without it"`
-	Thread  id.Thread `json:"thread_id,omitempty" maxLength:"64" doc:"The agent is told what people post in this thread, before its next turn; without it, a new one in the room of the run"`
-	After   id.Run    `json:"after_run_id,omitempty" maxLength:"64" doc:"A run of an agent that has ended, whose conversation this one goes on, in its space, room and thread unless others are named"`
-	Model   string    `json:"model,omitempty" maxLength:"64" doc:"The model that answers, of the workspace's catalogue; that of the blueprint without it"`
-	Title   string    `json:"title,omitempty" maxLength:"200" doc:"Of the run; the beginning of the task without it"`
+	Task     string    `json:"task" minLength:"1" maxLength:"262144" doc:"What the agent is to do, at most 256 KiB"`
+	Version  int       `json:"version,omitempty" minimum:"1" doc:"Of the blueprint; the newest without it"`
+	Space    id.Space  `json:"space_id,omitempty" maxLength:"100" doc:"The space in which it works, or its name; without it, a new one as the blueprint says"`
+	Room     id.Room   `json:"room_id,omitempty" maxLength:"64" doc:"The room of the run; that of the space without it"`
+	Thread   id.Thread `json:"thread_id,omitempty" maxLength:"64" doc:"The agent is told what people post in this thread, before its next turn; without it, a new one in the room of the run"`
+	After    id.Run    `json:"after_run_id,omitempty" maxLength:"64" doc:"A run of an agent that has ended, whose conversation this one goes on, in its space, room and thread unless others are named"`
+	Model    string    `json:"model,omitempty" maxLength:"64" doc:"The model that answers, of the workspace's catalogue; that of the blueprint without it"`
+	Pictures []picture `json:"pictures,omitempty" maxItems:"8" doc:"Pictures that belong to the task, for a model that takes them; they become artifacts of the run"`
+	Title    string    `json:"title,omitempty" maxLength:"200" doc:"Of the run; the beginning of the task without it"`
 }
+
+// picture is a picture of a task.
+type picture struct {
+	Name string `json:"name,omitempty" maxLength:"200" doc:"The name of its file"`
+	Data []byte `json:"data" minLength:"1" maxLength:"4194304" doc:"PNG, JPEG, GIF or WebP of at most 3 MiB, in base64"`
+}
+
+// maxTaskBody is the most that a task has: its text, and its pictures in base64.
+const maxTaskBody = maxOrderBody + model.MaxImages*model.MaxImage*4/3 + 16<<10
 
 // Agents are the operations for runs of agents.
 type Agents struct {
@@ -42,7 +53,7 @@ func (s *Agents) Register() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "run-blueprint", Needs: wire.DoesThere(policy.RunCreate), Method: http.MethodPost, Path: "/v1/blueprints/{blueprint}/runs",
 		Tag: "engines", Summary: "Give an agent a task", Rate: wire.RateRuns, Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
-		MaxBody: maxOrderBody,
+		MaxBody: maxTaskBody,
 		Detail: "The daemon's loop executes it: it asks the blueprint's model, and makes the tool calls that policy permits, until the model " +
 			"reports. The input of the run names exactly what it runs with. A blueprint is refused (blueprint_unpinned) when a pin is missing or " +
 			"does not fit, unless the daemon was started with --floating-pins.",
@@ -73,8 +84,13 @@ func (s *Agents) run(ctx context.Context, c wire.Call, in *struct {
 			return run.Run{}, err
 		}
 	}
+	var pictures []agents.Picture
+	for _, p := range q.Pictures {
+		pictures = append(pictures, agents.Picture{Name: p.Name, Data: p.Data})
+	}
 	return s.start.Start(ctx, c.Once(), agents.Task{
 		Workspace: c.Caller.Workspace, Blueprint: in.Name, Version: q.Version, Text: q.Task,
-		Space: q.Space, Room: q.Room, Thread: q.Thread, After: q.After, Model: q.Model, Title: q.Title, Key: c.ServiceKey(),
+		Space: q.Space, Room: q.Room, Thread: q.Thread, After: q.After, Model: q.Model, Title: q.Title, Pictures: pictures,
+		Key: c.ServiceKey(),
 	})
 }
