@@ -1255,6 +1255,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/mcp-servers/{mcp_server}/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin the login of a person at an MCP server
+         * @description By the authorization code of OAuth, with PKCE. The issuer sends the browser back to redirect_uri with a code and a state, which the same caller sends to /login/finish. A login that has begun before is given up.
+         */
+        post: operations["log-in-to-mcp-server"];
+        /**
+         * Destroy the tokens of a login at an MCP server
+         * @description The issuer is not told.
+         */
+        delete: operations["log-out-of-mcp-server"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/mcp-servers/{mcp_server}/login/finish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Finish the login of a person at an MCP server
+         * @description The daemon exchanges the code for tokens, seals them in its data directory, and renews them. They are in no answer, event or log.
+         */
+        post: operations["finish-mcp-login"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/mcp-servers/{mcp_server}/look": {
         parameters: {
             query?: never;
@@ -3109,6 +3153,8 @@ export interface components {
             after_run_id?: string;
             /** @description The model that answers, of the workspace's catalogue; that of the blueprint without it */
             model?: string;
+            /** @description Pictures that belong to the task, for a model that takes them; they become artifacts of the run */
+            pictures?: components["schemas"]["Picture"][] | null;
             /** @description The room of the run; that of the space without it */
             room_id?: string;
             /** @description The space in which it works, or its name; without it, a new one as the blueprint says */
@@ -3283,6 +3329,12 @@ export interface components {
             sealed?: number;
             streams: components["schemas"]["VerifiedChain"][];
             valid: boolean;
+        };
+        Beginning: {
+            /** @description http://127.0.0.1:PORT/PATH, at which the person's machine waits for the browser */
+            redirect_uri: string;
+            /** @description Its policy has to permit the hosts of the server and of the issuer */
+            space_id: string;
         };
         Begun: {
             /** @description Nobody sent it: it reads a file of the run's context */
@@ -4327,6 +4379,15 @@ export interface components {
             /** @description There are more entries than one listing holds; list the folders one by one */
             truncated: boolean;
         };
+        LoggedIn: {
+            /** @description As the issuer knows the daemon */
+            client_id: string;
+            /** Format: date-time */
+            logged_in_at: string;
+            logged_in_by: string;
+            /** @description What the issuer was asked for */
+            scopes?: string[] | null;
+        };
         LoggedOut: {
             /** @description Whether there was a session; a key has none */
             ended: boolean;
@@ -4367,6 +4428,14 @@ export interface components {
             tool: string;
             /** @description The hash that was shown */
             tool_sha256: string;
+        };
+        McpReturned: {
+            /** @description The code in the address to which the browser was sent */
+            code: string;
+            /** @description The iss in that address, where it has one */
+            iss?: string;
+            /** @description The state in that address */
+            state: string;
         };
         MessageList: {
             /** @description The newest first */
@@ -4462,6 +4531,7 @@ export interface components {
             dialect?: string;
             /** Format: int64 */
             idle_ms?: number;
+            images?: boolean;
             key?: string;
             /** Format: int64 */
             max_output_tokens?: number;
@@ -4502,6 +4572,8 @@ export interface components {
              * @description The most between two pieces of an answer; 120000 unless named
              */
             idle_ms?: number;
+            /** @description It takes pictures; models of anthropic and of the dialect openai do without saying so */
+            images?: boolean;
             /** @description The name of a key, never the key */
             key?: string;
             /**
@@ -4701,6 +4773,12 @@ export interface components {
             algorithm: string;
             /** @description The 32 bytes of the key, in base64 */
             public_key: string;
+        };
+        Picture: {
+            /** @description PNG, JPEG, GIF or WebP of at most 3 MiB, in base64 */
+            data: string;
+            /** @description The name of its file */
+            name?: string;
         };
         PolicyActionType: {
             action_type: string;
@@ -5965,7 +6043,7 @@ export interface components {
             mcp_servers: components["schemas"]["ToolServer"][];
         };
         ServerSpec: {
-            /** @description For OAuth by client credentials: the client id; the key is its secret */
+            /** @description For OAuth: the client id; the key is its secret */
             client_id?: string;
             /** @description A command line in the agent's space, which speaks on its standard input and output */
             command?: string;
@@ -5973,6 +6051,8 @@ export interface components {
             issuer?: string;
             /** @description The name of a key of models that an address is sent as a bearer token, never the key */
             key?: string;
+            /** @description A person logs in with a browser. Without a client_id the daemon registers itself as a client */
+            login?: boolean;
             /** @description The address of a server that speaks streamable HTTP */
             url?: string;
         };
@@ -6818,6 +6898,9 @@ export interface components {
              * @description When what it offers was last seen to change
              */
             listed_at?: string;
+            /** @description The login that has not ended, where a person logs in */
+            logged_in?: components["schemas"]["LoggedIn"];
+            login?: boolean;
             /** @description Of the server and of every tool that people trust; a blueprint pins it */
             mcp_server_sha256: string;
             name: string;
@@ -6956,6 +7039,15 @@ export interface components {
             last_event_hash: string;
             stream_id: string;
             stream_type: string;
+        };
+        Visit: {
+            /** @description The person opens it in a browser and logs in */
+            authorization_url: string;
+            /**
+             * Format: date-time
+             * @description The login has to be finished by then
+             */
+            expires_at: string;
         };
         WatchBegun: {
             /**
@@ -7262,6 +7354,7 @@ export type AuditCheckpoint = components['schemas']['AuditCheckpoint'];
 export type AuditKey = components['schemas']['AuditKey'];
 export type AuditMismatch = components['schemas']['AuditMismatch'];
 export type AuditReport = components['schemas']['AuditReport'];
+export type Beginning = components['schemas']['Beginning'];
 export type Begun = components['schemas']['Begun'];
 export type BlueprintChange = components['schemas']['BlueprintChange'];
 export type BlueprintChanges = components['schemas']['BlueprintChanges'];
@@ -7355,11 +7448,13 @@ export type LearningRequest = components['schemas']['LearningRequest'];
 export type Listed = components['schemas']['Listed'];
 export type ListedRoom = components['schemas']['ListedRoom'];
 export type Listing = components['schemas']['Listing'];
+export type LoggedIn = components['schemas']['LoggedIn'];
 export type LoggedOut = components['schemas']['LoggedOut'];
 export type LoginRequest = components['schemas']['LoginRequest'];
 export type Looked = components['schemas']['Looked'];
 export type MadeWorkspace = components['schemas']['MadeWorkspace'];
 export type McpNamed = components['schemas']['McpNamed'];
+export type McpReturned = components['schemas']['McpReturned'];
 export type MessageList = components['schemas']['MessageList'];
 export type MessageRequest = components['schemas']['MessageRequest'];
 export type ModelBudget = components['schemas']['ModelBudget'];
@@ -7386,6 +7481,7 @@ export type PassphraseRequest = components['schemas']['PassphraseRequest'];
 export type PassphraseSet = components['schemas']['PassphraseSet'];
 export type PauseRequest = components['schemas']['PauseRequest'];
 export type PermitKey = components['schemas']['PermitKey'];
+export type Picture = components['schemas']['Picture'];
 export type PolicyActionType = components['schemas']['PolicyActionType'];
 export type PolicyApproval = components['schemas']['PolicyApproval'];
 export type PolicyAssent = components['schemas']['PolicyAssent'];
@@ -7566,6 +7662,7 @@ export type UsageList = components['schemas']['UsageList'];
 export type ValidateRequest = components['schemas']['ValidateRequest'];
 export type Validated = components['schemas']['Validated'];
 export type VerifiedChain = components['schemas']['VerifiedChain'];
+export type Visit = components['schemas']['Visit'];
 export type WatchBegun = components['schemas']['WatchBegun'];
 export type WatchEvent = components['schemas']['WatchEvent'];
 export type WatchFilesChanged = components['schemas']['WatchFilesChanged'];
@@ -10932,6 +11029,145 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "log-in-to-mcp-server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name */
+                mcp_server: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "space_id": "spc_01M7YNAYM0SMK245AEDNVB5CNW",
+                 *       "redirect_uri": "http://127.0.0.1:41817/callback"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Beginning"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Visit"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "log-out-of-mcp-server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name */
+                mcp_server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "finish-mcp-login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name */
+                mcp_server: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "code": "SplxlOBeZQQYbYS6WxSbIA",
+                 *       "state": "WQ4HZ5OJ3TGKX2A7SB6YCLV4NE"
+                 *     }
+                 */
+                "application/json": components["schemas"]["McpReturned"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolServer"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             /** @description A problem document; `error` says which */

@@ -63,17 +63,6 @@ class AgentRequest(TypedDict, closed=True):
     display_name: str
 
 
-class AgentTask(TypedDict, closed=True):
-    after_run_id: NotRequired[str]
-    model: NotRequired[str]
-    room_id: NotRequired[str]
-    space_id: NotRequired[str]
-    task: str
-    thread_id: NotRequired[str]
-    title: NotRequired[str]
-    version: NotRequired[int]
-
-
 class AnswerRequest(TypedDict, closed=True):
     action_sha256: NotRequired[str]
     decision: Literal['approve', 'deny', 'hold', 'approved', 'denied']
@@ -134,6 +123,11 @@ class AuditMismatch(TypedDict, closed=True):
     stream_id: str
     stream_seq: int
     stream_type: str
+
+
+class Beginning(TypedDict, closed=True):
+    redirect_uri: str
+    space_id: str
 
 
 class Begun(TypedDict, closed=True):
@@ -615,6 +609,13 @@ class ListedRoom(TypedDict, closed=True):
     updated_at: NotRequired[str]
 
 
+class LoggedIn(TypedDict, closed=True):
+    client_id: str
+    logged_in_at: str
+    logged_in_by: str
+    scopes: NotRequired[list[str] | None]
+
+
 class LoggedOut(TypedDict, closed=True):
     ended: bool
     ok: bool
@@ -648,6 +649,12 @@ class MadeWorkspace(TypedDict, closed=True):
 class McpNamed(TypedDict, closed=True):
     tool: str
     tool_sha256: str
+
+
+class McpReturned(TypedDict, closed=True):
+    code: str
+    iss: NotRequired[str]
+    state: str
 
 
 class MessageRequest(TypedDict, closed=True):
@@ -725,6 +732,7 @@ class ModelShown(TypedDict, closed=True):
     context_tokens: NotRequired[int]
     dialect: NotRequired[str]
     idle_ms: NotRequired[int]
+    images: NotRequired[bool]
     key: NotRequired[str]
     max_output_tokens: NotRequired[int]
     model: str
@@ -749,6 +757,7 @@ class ModelSpec(TypedDict, closed=True):
     context_tokens: NotRequired[int]
     dialect: NotRequired[str]
     idle_ms: NotRequired[int]
+    images: NotRequired[bool]
     key: NotRequired[str]
     max_output_tokens: NotRequired[int]
     model: str
@@ -878,6 +887,11 @@ class PauseRequest(TypedDict, closed=True):
 class PermitKey(TypedDict, closed=True):
     algorithm: str
     public_key: str
+
+
+class Picture(TypedDict, closed=True):
+    data: str
+    name: NotRequired[str]
 
 
 class PolicyActionType(TypedDict, closed=True):
@@ -1626,6 +1640,7 @@ class ServerSpec(TypedDict, closed=True):
     command: NotRequired[str]
     issuer: NotRequired[str]
     key: NotRequired[str]
+    login: NotRequired[bool]
     url: NotRequired[str]
 
 
@@ -2147,6 +2162,11 @@ class VerifiedChain(TypedDict, closed=True):
     stream_type: str
 
 
+class Visit(TypedDict, closed=True):
+    authorization_url: str
+    expires_at: str
+
+
 class WatchBegun(TypedDict, closed=True):
     cursor: int
     path: str
@@ -2276,6 +2296,18 @@ class ActionList(TypedDict, closed=True):
 class ActionTypeList(TypedDict, closed=True):
     action_types: list[PolicyActionType]
     next_cursor: NotRequired[str]
+
+
+class AgentTask(TypedDict, closed=True):
+    after_run_id: NotRequired[str]
+    model: NotRequired[str]
+    pictures: NotRequired[list[Picture] | None]
+    room_id: NotRequired[str]
+    space_id: NotRequired[str]
+    task: str
+    thread_id: NotRequired[str]
+    title: NotRequired[str]
+    version: NotRequired[int]
 
 
 class ArtifactRequest(TypedDict, closed=True):
@@ -2846,6 +2878,8 @@ class ToolServer(TypedDict, closed=True):
     issuer: NotRequired[str]
     key: NotRequired[str]
     listed_at: NotRequired[str]
+    logged_in: NotRequired[LoggedIn]
+    login: NotRequired[bool]
     mcp_server_sha256: str
     name: str
     tools: list[ServedTool]
