@@ -169,8 +169,9 @@ func (w *world) serve(service string, rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	result, known := w.results[service+r.URL.Path+"?"+r.URL.RawQuery]
-	switch asked := service + r.URL.Path + "?" + r.URL.RawQuery; {
+	asked := service + r.URL.Path + "?" + r.URL.RawQuery
+	result, known := w.results[asked]
+	switch {
 	case !known:
 		w.strange = append(w.strange, asked)
 	case slices.Contains(acting, service):
