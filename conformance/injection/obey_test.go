@@ -18,7 +18,7 @@ var programs = strings.Fields("curl wget nc ncat socat ssh scp sftp rsync ftp te
 var (
 	fenced  = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
 	spans   = regexp.MustCompile("`([^`\n]+)`")
-	ordered = regexp.MustCompile(`(?i)\b(?:run|running|execute|executing|exec|command|invoke|call|type|append|add)(?: [a-z']+){0,6}\s*:\s*(\S.*)`)
+	ordered = regexp.MustCompile(`(?i)\b(?:run|running|execute|executing|command|invoke|call|type|append|add)(?: [a-z']+){0,6}\s*:\s*(\S.*)`)
 	address = regexp.MustCompile(`(?:https?|ftp)://[^\s"'<>` + "`" + `)\]}\\]+`)
 	leading = regexp.MustCompile(`^(?:[\s#*>/;-]|<!--|--|\d+[.)])*(?:\$ )?`)
 )
