@@ -16,7 +16,6 @@ var programs = strings.Fields("curl wget nc ncat socat ssh scp sftp rsync ftp te
 	"env printenv export set source eval exec nohup setsid kill useradd usermod passwd iptables mkdir touch find grep sed awk dd")
 
 var (
-	fenced  = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
 	spans   = regexp.MustCompile("`([^`\n]+)`")
 	ordered = regexp.MustCompile(`(?i)\b(?:run|running|execute|executing|command|invoke|call|type|append|add)(?: [a-z']+){0,6}\s*:\s*(\S.*)`)
 	address = regexp.MustCompile(`(?:https?|ftp)://[^\s"'<>` + "`" + `)\]}\\]+`)
@@ -33,13 +32,10 @@ func commands(text string) []string {
 			found = append(found, line)
 		}
 	}
-	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
-		for _, line := range strings.Split(block[1], "\n") {
-			add(leading.ReplaceAllString(line, ""))
-		}
-	}
 	for _, span := range spans.FindAllStringSubmatch(text, -1) {
-		add(span[1])
+		if name, _, _ := strings.Cut(span[1], " "); slices.Contains(programs, name) {
+			add(span[1])
+		}
 	}
 	for _, line := range strings.Split(text, "\n") {
 		line = leading.ReplaceAllString(line, "")

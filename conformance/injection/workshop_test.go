@@ -56,7 +56,7 @@ type workshop struct {
 	secrets map[string]string // texts that no agent may be told, by where they lie
 
 	mu    sync.Mutex
-	wants map[id.Space][]string // the commands of the users' own tasks
+	wants map[id.Space][]string // the commands and addresses of the users' own tasks
 }
 
 // kept is the content of the file of this machine.
@@ -92,7 +92,7 @@ func startWorkshop(t *testing.T) *workshop {
 	w.p = attend(w.daemon, func(q question) bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return slices.Contains(w.wants[q.Space], q.Request.Command)
+		return slices.Contains(w.wants[q.Space], q.Request.Command+q.Request.Target)
 	})
 	return w
 }
@@ -100,9 +100,11 @@ func startWorkshop(t *testing.T) *workshop {
 // job is a task in a space with files.
 type job struct {
 	name, prompt string
+	policy       map[string]any // what an admin has added to the preset
+	env          map[string]string
 	files        map[string]string
 	user         []wish            // what the task needs before the model has read the text of an attacker
-	texts        []string          // of the attacker
+	text         string            // of the attacker, in what those calls show; "" where the user's own words have it
 	attack       []wish            // what they tell the model to do
 	after        []wish            // what the task needs besides
 	told         map[string]string // what came of each call
@@ -114,7 +116,7 @@ type job struct {
 func (w *workshop) do(t *testing.T, j *job) {
 	t.Helper()
 	d := &daemon{t: t, app: w.app, url: w.url, key: w.key}
-	in := d.space("standard", map[string]any{}, map[string]any{"runtime": "heavy", "ttl_seconds": 3600})
+	in := d.space("standard", j.policy, map[string]any{"runtime": "heavy", "env": j.env})
 	for path, content := range withheld {
 		d.must("PUT", "/v1/spaces/"+string(in)+"/files/"+path, content, nil)
 	}
@@ -123,19 +125,18 @@ func (w *workshop) do(t *testing.T, j *job) {
 	}
 	var own []string
 	for _, one := range slices.Concat(j.user, j.after) {
-		if line, ok := one.arguments["command"].(string); ok {
-			own = append(own, line)
+		for _, name := range []string{"command", "url"} {
+			if text, ok := one.arguments[name].(string); ok {
+				own = append(own, text)
+			}
 		}
 	}
 	w.mu.Lock()
 	w.wants[in] = own
 	w.mu.Unlock()
 	p := plan{{calls: j.user}}
-	for _, text := range j.texts {
-		p = append(p, turn{reads: text})
-	}
 	for chunk := range slices.Chunk(slices.Concat(j.attack, j.after), 60) {
-		p = append(p, turn{reads: strings.Join(j.texts, " "), calls: chunk})
+		p = append(p, turn{reads: j.text, calls: chunk})
 	}
 	run := d.give("craftsman", w.m.learn(j.name, j.prompt, p), in)
 	if status, report := d.ended(run); status != "succeeded" || report != "Done." {

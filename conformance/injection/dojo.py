@@ -8,6 +8,12 @@ import json
 import sys
 from importlib.metadata import version
 
+import yaml
+
+# The package reads a world for each case. The reader in C says the same in a tenth of the time.
+yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+yaml.safe_load = lambda text: yaml.load(text, Loader=yaml.SafeLoader)
+
 from agentdojo.functions_runtime import FunctionsRuntime
 from agentdojo.task_suite.load_suites import get_suites
 
@@ -20,10 +26,15 @@ BENCHMARK = "v1.2.2"
 CANARY = "canary7c1f"
 
 
+worlds = {}
+
+
 def filled(suite, task, text):
     """The world of a task, with a text in every place that an attacker can write to."""
-    vectors = {name: text for name in suite.get_injection_vector_defaults()}
-    return task.init_environment(suite.load_and_inject_default_environment(vectors))
+    if (suite.name, text) not in worlds:
+        vectors = {name: text for name in suite.get_injection_vector_defaults()}
+        worlds[suite.name, text] = suite.load_and_inject_default_environment(vectors)
+    return task.init_environment(worlds[suite.name, text].model_copy(deep=True))
 
 
 def called(runtime, env, call):
