@@ -35,7 +35,7 @@ test: guest quickjs rootfs nano dataset ## every test
 	cd bench && ../scripts/in-memory $(GO) test ./...
 	scripts/in-memory $(GO) test -timeout 40m ./...
 	$(MAKE) --no-print-directory bench-smoke
-	$(MAKE) --no-print-directory --jobs 3 --output-sync=target sdk-test e2b-test mcp-test agents-test injection-test
+	$(MAKE) --no-print-directory --jobs 3 --output-sync=target sdk-test e2b-test mcp-test agents-test
 
 .PHONY: sdk-test
 sdk-test: build ## the TypeScript and Python SDKs, against bin/agentbox
