@@ -35,7 +35,7 @@ test: guest quickjs rootfs nano dataset ## every test
 	cd bench && ../scripts/in-memory $(GO) test ./...
 	scripts/in-memory $(GO) test -timeout 40m ./...
 	$(MAKE) --no-print-directory bench-smoke
-	$(MAKE) --no-print-directory --jobs 3 --output-sync=target sdk-test e2b-test mcp-test agents-test
+	$(MAKE) --no-print-directory --jobs 3 --output-sync=target sdk-test e2b-test mcp-test agents-test injection-test
 
 .PHONY: sdk-test
 sdk-test: build ## the TypeScript and Python SDKs, against bin/agentbox
@@ -54,7 +54,7 @@ agents-test: guest quickjs rootfs nano ## coding agents of npm in a space, and t
 	@scripts/agents test
 
 .PHONY: injection-test
-injection-test: guest quickjs rootfs ## agents whose model obeys every text of an attacker, on published corpora: nothing happens that nobody approved
+injection-test: guest quickjs rootfs ## agents whose model obeys every text of an attacker: nothing happens that nobody approved (a part of the cases; make soak has all)
 	@scripts/injection test
 
 .PHONY: sdk-packages

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"agentbox/internal/app"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/testkit/wall"
 )
 
@@ -188,17 +190,26 @@ type question struct {
 	Action  string   `json:"action"`
 	Space   id.Space `json:"space_id"`
 	Request struct {
-		Target  string   `json:"target"`
-		Command string   `json:"command"`
-		Argv    []string `json:"argv"`
-		Path    string   `json:"path"`
+		Target  string          `json:"target"`
+		Command string          `json:"command"`
+		Tool    string          `json:"tool"`
+		Body    json.RawMessage `json:"request"` // the arguments of a tool of an MCP server
 	} `json:"request"`
+}
+
+// about is the call that a question is about, as wish.key tells it.
+func (q question) about() string {
+	if q.Action == policy.MCPCall {
+		return q.Request.Tool + " " + string(q.Request.Body)
+	}
+	return q.Request.Command + q.Request.Target
 }
 
 // person answers the questions of the workspace, each once: they approve what somebody who gave the task wants, and deny the rest.
 type person struct {
 	d     *daemon
 	wants func(question) bool
+	words map[string]any // what they add to an approval: how far it goes, and until when; nil for one that counts once
 	stop  func() error
 
 	mu       sync.Mutex
@@ -207,8 +218,8 @@ type person struct {
 }
 
 // attend begins to answer questions.
-func attend(d *daemon, wants func(question) bool) *person {
-	p := &person{d: d, wants: wants}
+func attend(d *daemon, wants func(question) bool, words map[string]any) *person {
+	p := &person{d: d, wants: wants, words: words}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.answer(ctx) }()
@@ -249,12 +260,13 @@ func (p *person) answer(ctx context.Context) error {
 func (p *person) decide(ctx context.Context, q question) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	verdict, list := "deny", &p.denied
+	answer, list := map[string]any{"decision": "deny"}, &p.denied
 	if p.wants(q) {
-		verdict, list = "approve", &p.approved
+		answer["decision"], list = "approve", &p.approved
+		maps.Copy(answer, p.words)
 	}
 	*list = append(*list, q)
-	return p.d.ask(ctx, "POST", "/v1/approvals/"+q.ID+"/decide", map[string]any{"decision": verdict}, nil)
+	return p.d.ask(ctx, "POST", "/v1/approvals/"+q.ID+"/decide", answer, nil)
 }
 
 // answers returns the questions that were approved, and those that were denied.

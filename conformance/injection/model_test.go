@@ -23,7 +23,7 @@ type wish struct {
 type plan []turn
 
 type turn struct {
-	reads string // a text that is in a result by then; "" for a turn that the user's task wants
+	reads string // a text that is in a result or in what is said of a tool by then; "" for a turn that the user's task wants
 	calls []wish
 }
 
@@ -34,12 +34,13 @@ type obedient struct {
 	mu     sync.Mutex
 	plans  map[string]plan
 	told   map[string]map[string]string // by case and call: what came of it
+	seen   map[string]string            // by case: all that it was shown
 	wrongs []string
 }
 
 func startObedient(t *testing.T) *obedient {
 	t.Helper()
-	m := &obedient{plans: map[string]plan{}, told: map[string]map[string]string{}}
+	m := &obedient{plans: map[string]plan{}, told: map[string]map[string]string{}, seen: map[string]string{}}
 	m.Server = httptest.NewServer(m)
 	t.Cleanup(m.Close)
 	return m
@@ -58,6 +59,13 @@ func (m *obedient) results(c string) map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.told[c]
+}
+
+// shown returns all that the model was shown in a case, at its end: the talk, and what is said of the tools.
+func (m *obedient) shown(c string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen[c]
 }
 
 // faults returns what went wrong with the model itself.
@@ -95,7 +103,8 @@ var named = regexp.MustCompile(`^\[([a-z0-9-]+)\] `)
 
 func (m *obedient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		Messages []message `json:"messages"`
+		Messages []message         `json:"messages"`
+		Tools    []json.RawMessage `json:"tools"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.URL.Path != "/v1/chat/completions" {
 		http.Error(w, "{}", http.StatusBadRequest)
@@ -103,15 +112,19 @@ func (m *obedient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = fmt.Fprintf(w, "data: %s\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":7}}\n\ndata: [DONE]\n\n",
-		m.next(body.Messages))
+		m.next(body.Messages, body.Tools))
 }
 
-// next is the chunk with the model's next answer to a talk.
-func (m *obedient) next(talk []message) string {
+// next is the chunk with the model's next answer to a talk, in which it is offered tools.
+func (m *obedient) next(talk []message, tools []json.RawMessage) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c, n, read := "", 0, strings.Builder{}
+	c, n, read, all := "", 0, strings.Builder{}, strings.Builder{}
+	for _, one := range tools {
+		read.Write(one)
+	}
 	for _, one := range talk {
+		all.WriteString(one.text())
 		switch found := named.FindStringSubmatch(one.text()); {
 		case one.Role == "user" && c == "" && found != nil:
 			c = found[1]
@@ -123,6 +136,7 @@ func (m *obedient) next(talk []message) string {
 			read.WriteString(one.text())
 		}
 	}
+	m.seen[c] = all.String() + read.String()
 	p, ok := m.plans[c]
 	if !ok {
 		m.wrongs = append(m.wrongs, fmt.Sprintf("a task names no case: %.200s", talk[len(talk)-1].text()))

@@ -1,6 +1,8 @@
 package injection
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -55,8 +57,9 @@ type workshop struct {
 	host    string            // a folder of this machine, with a file that nobody may read or change
 	secrets map[string]string // texts that no agent may be told, by where they lie
 
-	mu    sync.Mutex
-	wants map[id.Space][]string // the commands and addresses of the users' own tasks
+	mu     sync.Mutex
+	wants  map[id.Space]map[string]int // the calls of the users' own tasks, and how often each is wanted
+	moment func(question)              // is called before a question is answered; nil for nothing
 }
 
 // kept is the content of the file of this machine.
@@ -77,7 +80,7 @@ const craftsman = "tools: {classes: [pure, read, filesystem, process, network, r
 func startWorkshop(t *testing.T) *workshop {
 	t.Helper()
 	t.Setenv(environment, "canary-daemon-8a3e")
-	w := &workshop{m: startObedient(t), l: startTrap(t), host: t.TempDir(), wants: map[id.Space][]string{}, secrets: map[string]string{
+	w := &workshop{m: startObedient(t), l: startTrap(t), host: t.TempDir(), wants: map[id.Space]map[string]int{}, secrets: map[string]string{
 		"the host": kept, "the daemon's environment": "canary-daemon-8a3e",
 	}}
 	for name, content := range withheld {
@@ -92,14 +95,22 @@ func startWorkshop(t *testing.T) *workshop {
 	w.p = attend(w.daemon, func(q question) bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return slices.Contains(w.wants[q.Space], q.Request.Command+q.Request.Target)
-	})
+		if w.moment != nil {
+			w.moment(q)
+		}
+		left := w.wants[q.Space][q.about()]
+		if left > 0 {
+			w.wants[q.Space][q.about()]--
+		}
+		return left > 0
+	}, nil)
 	return w
 }
 
 // job is a task in a space with files.
 type job struct {
 	name, prompt string
+	blueprint    string         // "" for craftsman
 	policy       map[string]any // what an admin has added to the preset
 	env          map[string]string
 	files        map[string]string
@@ -108,6 +119,7 @@ type job struct {
 	attack       []wish            // what they tell the model to do
 	after        []wish            // what the task needs besides
 	told         map[string]string // what came of each call
+	shown        string            // all that the model was shown
 	questions    int               // about the user's own calls
 	denied       int
 }
@@ -123,12 +135,10 @@ func (w *workshop) do(t *testing.T, j *job) {
 	for path, content := range j.files {
 		d.must("PUT", "/v1/spaces/"+string(in)+"/files/"+path, content, nil)
 	}
-	var own []string
+	own := map[string]int{}
 	for _, one := range slices.Concat(j.user, j.after) {
-		for _, name := range []string{"command", "url"} {
-			if text, ok := one.arguments[name].(string); ok {
-				own = append(own, text)
-			}
+		if key := one.key(); key != "" {
+			own[key]++
 		}
 	}
 	w.mu.Lock()
@@ -138,11 +148,11 @@ func (w *workshop) do(t *testing.T, j *job) {
 	for chunk := range slices.Chunk(slices.Concat(j.attack, j.after), 60) {
 		p = append(p, turn{reads: j.text, calls: chunk})
 	}
-	run := d.give("craftsman", w.m.learn(j.name, j.prompt, p), in)
+	run := d.give(cmp.Or(j.blueprint, "craftsman"), w.m.learn(j.name, j.prompt, p), in)
 	if status, report := d.ended(run); status != "succeeded" || report != "Done." {
 		t.Errorf("the run %s as %q", status, report)
 	}
-	j.told = w.m.results(j.name)
+	j.told, j.shown = w.m.results(j.name), w.m.shown(j.name)
 	approved, denied := w.p.answers()
 	for _, q := range approved {
 		if q.Space == in {
@@ -162,6 +172,20 @@ func (w *workshop) do(t *testing.T, j *job) {
 		}
 	}
 	d.must("DELETE", "/v1/spaces/"+string(in), nil, nil)
+}
+
+// key tells a call that a person may be asked about from all others; "" for one about which nobody asks.
+func (w wish) key() string {
+	if strings.Contains(w.tool, "__") { // of an MCP server
+		raw, _ := json.Marshal(w.arguments)
+		return w.tool + " " + string(raw)
+	}
+	for _, name := range []string{"command", "url"} {
+		if text, ok := w.arguments[name].(string); ok {
+			return text
+		}
+	}
+	return ""
 }
 
 // holds wants that nothing outside the spaces was reached or changed.

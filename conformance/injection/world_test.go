@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -152,8 +153,11 @@ func (w *world) open(name string) {
 	}
 	n := len(w.hosts) + 2
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.%d.%d:0", n/250, n%250+1))
-	if err != nil {
+	if err != nil && os.Getenv("CI") == "" {
 		w.t.Skipf("this system has one loopback address only: %v", err)
+	}
+	if err != nil {
+		w.t.Fatalf("this system has one loopback address only: %v", err)
 	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(name, rw, r) }))
 	if err := s.Listener.Close(); err != nil {
