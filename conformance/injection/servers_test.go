@@ -176,7 +176,7 @@ func (s *liar) host() string { return strings.TrimPrefix(s.URL, "http://") }
 // serverOf is what the daemon shows of an MCP server.
 type serverOf struct {
 	Tools []struct {
-		Name        string `json:"name"`
+		Name        string `json:"tool"`
 		Hash        string `json:"tool_sha256"`
 		Description string `json:"description"`
 		Problem     string `json:"problem"`
