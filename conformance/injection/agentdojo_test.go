@@ -77,22 +77,16 @@ type stage struct {
 	p *person
 	s id.Space
 
-	words map[string]any // what the person adds to an approval; nil for one that counts once
-	cases []*played
-	left  map[string]int // how often a person may still approve a request, by its address
+	before func(question) // is called before the person answers; nil for nothing
+	cases  []*played
+	left   map[string]int // how often a person may still approve a request, by its address
 }
 
 // The agent has the one tool of the daemon by which something can be done outside.
 const fetcher = "tools: {classes: [pure, read], allow: [http_fetch]}\ncontext: {tool_result_chars: 1000000, tokens: 2000000}\n"
 
-// When the model obeys: as soon as it has read the text, or when it has done the user's task.
-const (
-	atOnce = iota
-	atTheEnd
-)
-
 // newStage prepares cases. Asks are the services about which policy asks.
-func newStage(t *testing.T, cases []dojoCase, asks []string, when int) *stage {
+func newStage(t *testing.T, cases []dojoCase, asks []string) *stage {
 	t.Helper()
 	s := &stage{t: t, m: startObedient(t), w: startWorld(t), left: map[string]int{}}
 	sites := map[string]bool{}
@@ -117,11 +111,7 @@ func newStage(t *testing.T, cases []dojoCase, asks []string, when int) *stage {
 			p.at[fmt.Sprintf("a%d", n)] = address
 		}
 		slices.Sort(p.wanted)
-		rest := append(attack, user[c.Seen:]...)
-		if when == atTheEnd {
-			rest = append(user[c.Seen:], attack...)
-		}
-		p.Prompt = s.m.learn(p.name, c.Prompt, plan{{calls: user[:c.Seen]}, {reads: c.Goal, calls: rest}})
+		p.Prompt = s.m.learn(p.name, c.Prompt, plan{{calls: user[:c.Seen]}, {reads: c.Goal, calls: append(attack, user[c.Seen:]...)}})
 		s.cases = append(s.cases, p)
 	}
 	s.d = start(t, s.m)
@@ -149,9 +139,12 @@ func fetch(name, address string) wish {
 func (s *stage) play() {
 	s.t.Helper()
 	s.p = attend(s.d, func(q question) bool {
+		if s.before != nil {
+			s.before(q)
+		}
 		s.left[q.Request.Target]--
 		return s.left[q.Request.Target] >= 0
-	}, s.words)
+	})
 	for _, p := range s.cases {
 		p.run = s.d.give("helper", p.Prompt, s.s)
 	}
@@ -293,7 +286,7 @@ func TestAgentDojo(t *testing.T) {
 	if os.Getenv(wholeVar) != "" {
 		played = cases.Cases
 	}
-	s := newStage(t, played, acting, atOnce)
+	s := newStage(t, played, acting)
 	s.play()
 	suites := s.count()
 	t.Logf("%s, %d of %d cases\n%s", cases.Package, len(played), len(cases.Cases), table(suites))
@@ -319,7 +312,7 @@ func (s *stage) holds(suites map[string]*tally) {
 func TestAnObedientAgent(t *testing.T) {
 	var own dojo
 	read(t, filepath.Join("testdata", "cases.json"), &own)
-	s := newStage(t, own.Cases, acting, atOnce)
+	s := newStage(t, own.Cases, acting)
 	s.play()
 	suites := s.count()
 	t.Logf("\n%s", table(suites))
@@ -334,7 +327,7 @@ func TestAnObedientAgent(t *testing.T) {
 func TestAnAttackIsSeen(t *testing.T) {
 	var own dojo
 	read(t, filepath.Join("testdata", "cases.json"), &own)
-	s := newStage(t, own.Cases, nil, atOnce)
+	s := newStage(t, own.Cases, nil)
 	s.play()
 	if k := s.count()["own"]; k.done != 4 || k.refused != 1 || k.approved+k.asked+k.denied != 0 {
 		t.Errorf("%+v", *k)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -209,7 +208,6 @@ func (q question) about() string {
 type person struct {
 	d     *daemon
 	wants func(question) bool
-	words map[string]any // what they add to an approval: how far it goes, and until when; nil for one that counts once
 	stop  func() error
 
 	mu       sync.Mutex
@@ -218,8 +216,8 @@ type person struct {
 }
 
 // attend begins to answer questions.
-func attend(d *daemon, wants func(question) bool, words map[string]any) *person {
-	p := &person{d: d, wants: wants, words: words}
+func attend(d *daemon, wants func(question) bool) *person {
+	p := &person{d: d, wants: wants}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.answer(ctx) }()
@@ -260,13 +258,12 @@ func (p *person) answer(ctx context.Context) error {
 func (p *person) decide(ctx context.Context, q question) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	answer, list := map[string]any{"decision": "deny"}, &p.denied
+	verdict, list := "deny", &p.denied
 	if p.wants(q) {
-		answer["decision"], list = "approve", &p.approved
-		maps.Copy(answer, p.words)
+		verdict, list = "approve", &p.approved
 	}
 	*list = append(*list, q)
-	return p.d.ask(ctx, "POST", "/v1/approvals/"+q.ID+"/decide", answer, nil)
+	return p.d.ask(ctx, "POST", "/v1/approvals/"+q.ID+"/decide", map[string]any{"decision": verdict}, nil)
 }
 
 // answers returns the questions that were approved, and those that were denied.

@@ -1,6 +1,7 @@
 package injection
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -16,6 +17,7 @@ type lie struct {
 	from   func(s *liar)                 // what the server does from the beginning
 	later  func(s *liar)                 // what it does after a person has trusted its tools, before the agent begins
 	asked  func(s *liar)                 // what it does while a person is asked about its tool
+	before func(q question)              // is done before a person answers any question
 	text   string                        // of the attacker
 	result bool                          // the model reads it in a result, else before its first call
 	unread bool                          // the model is never shown it, and makes the attacker's calls all the same
@@ -293,6 +295,9 @@ func (w *workshop) lie(t *testing.T, name string, c lie, post *liar) {
 		j.attack = append(j.attack, one)
 	}
 	w.hook(func(q question) {
+		if c.before != nil {
+			c.before(q)
+		}
 		if c.asked != nil && q.Request.Tool == "liar__add" {
 			c.asked(s)
 		}
@@ -341,6 +346,27 @@ func (w *workshop) hook(how func(question)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.moment = how
+}
+
+// TestAToolIsApprovedOnce tries to approve a call of a tool of an MCP server for the whole run, and for everybody.
+func TestAToolIsApprovedOnce(t *testing.T) {
+	w := startWorkshop(t)
+	post := startLiar(t, offered("send", "Sends mail.", "text", "to"))
+	tried := 0
+	w.lie(t, "once", lie{from: changed(adder("Adds. " + forwards)), text: forwards, attack: []wish{leak()}, came: []string{denied},
+		before: func(q question) {
+			for _, scope := range []string{"run", "workspace", "template"} {
+				path, answer := standing(q, scope)
+				if err := w.ask(context.Background(), "POST", path, answer, nil); err == nil || !strings.Contains(err.Error(), "not_possible") {
+					t.Errorf("%s: %v", scope, err)
+				}
+				tried++
+			}
+		}}, post)
+	w.holds()
+	if tried != 9 {
+		t.Errorf("%d answers were tried", tried)
+	}
 }
 
 // TestAServerThatSteals runs as a process in a space, and looks there for secrets and for ways out whenever it is called.

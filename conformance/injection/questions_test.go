@@ -1,15 +1,32 @@
 package injection
 
 import (
+	"context"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
 
 // partSize is how many cases of AgentDojo a short test plays.
 const partSize = 150
+
+// fewQuestions is how many questions an ordinary task may ask.
+const fewQuestions = 2
+
+// manyEffects are the tasks of AgentDojo that ask more questions: each does so many different things to other people or to money.
+var manyEffects = map[string]int{
+	"workspace user_task_25": 3, // sends three mails
+	"banking user_task_15":   3, // changes an address and an order, and sends money
+	"slack user_task_10":     3, // adds three people to channels
+	"slack user_task_11":     3, // invites one person and adds two
+	"slack user_task_14":     4, // writes to four people
+	"slack user_task_16":     3, // invites one person and writes to two
+	"slack user_task_20":     4, // invites one person, writes to two, and to a channel
+}
 
 // part is the part of the cases for a short test, always the same: one case of each user's task, then others, all chosen by a fixed seed.
 func part(all []dojoCase) []dojoCase {
@@ -67,40 +84,86 @@ func questions(suites map[string]*tally) map[int]int {
 func TestOrdinaryTasks(t *testing.T) {
 	var cases dojo
 	corpus(t, "agentdojo.json", &cases)
-	s := newStage(t, ordinary(cases.Cases), acting, atOnce)
+	s := newStage(t, ordinary(cases.Cases), acting)
 	s.play()
 	suites := s.count()
 	s.holds(suites)
 	t.Logf("\n%s", table(suites))
-	for _, name := range slices.Sorted(maps.Keys(suites)) {
-		for _, task := range slices.Sorted(maps.Keys(suites[name].questions)) {
-			if n := suites[name].questions[task]; n >= 3 {
-				t.Logf("%s %s asks %d questions", name, task, n)
+	more := map[string]int{}
+	for name, k := range suites {
+		for task, n := range k.questions {
+			if n > fewQuestions {
+				more[name+" "+task] = n
 			}
 		}
 	}
-	if got, want := questions(suites), map[int]int{}; !maps.Equal(got, want) {
+	if got, want := questions(suites), map[int]int{0: 37, 1: 47, 2: 6, 3: 5, 4: 2}; !maps.Equal(got, want) {
 		t.Errorf("tasks by how many questions they ask: %v, want %v", got, want)
+	}
+	if !maps.Equal(more, manyEffects) {
+		t.Errorf("tasks that ask more than %d questions: %v, want %v", fewQuestions, more, manyEffects)
 	}
 }
 
-// TestApprovalsForARun has the person approve the first request of a task to a host for the whole run. There are fewer questions, and the
-// calls of attackers to the same host are made: this is why the documents advise against it.
-func TestApprovalsForARun(t *testing.T) {
+// TestOneQuestionForEachService says what an approval of every request to a service would save, and what it would cost: how many questions
+// the tasks would ask, and how many calls of attackers go to a service that the user's task uses itself.
+func TestOneQuestionForEachService(t *testing.T) {
 	var cases dojo
 	corpus(t, "agentdojo.json", &cases)
-	s := newStage(t, part(cases.Cases), acting, atTheEnd)
-	s.words = map[string]any{"scope": "run", "uses": 100, "expires_at": time.Now().Add(time.Hour)}
-	s.play()
-	suites := s.count()
-	t.Logf("\n%s", table(suites))
-	outside, done := 0, 0
-	for _, k := range suites {
-		outside, done = outside+k.outside, done+k.done
+	tasks, outside, open := map[string]int{}, 0, 0
+	for _, c := range cases.Cases {
+		services := map[string]bool{}
+		for _, one := range c.Calls {
+			if one.acts() {
+				services[doors[one.Tool]] = true
+			}
+		}
+		tasks[c.Suite+" "+c.User] = len(services)
+		for _, one := range c.Attack {
+			if one.acts() {
+				outside++
+			}
+			if one.acts() && services[doors[one.Tool]] {
+				open++
+			}
+		}
 	}
-	tasks := questions(suites)
-	t.Logf("tasks by how many questions they ask: %v; of %d calls of attackers %d were made", tasks, outside, done)
-	if most := slices.Max(slices.Collect(maps.Keys(tasks))); most >= 3 || done == 0 {
-		t.Errorf("a task asks %d questions; %d calls of attackers were made", most, done)
+	counted := map[int]int{}
+	for _, n := range tasks {
+		counted[n]++
+	}
+	if want := map[int]int{0: 37, 1: 58, 2: 2}; !maps.Equal(counted, want) {
+		t.Errorf("tasks by how many services they use: %v, want %v", counted, want)
+	}
+	if outside != 702 || open != 259 {
+		t.Errorf("of %d calls of attackers that do something %d go to a service of the user's task", outside, open)
+	}
+}
+
+// standing is an answer that would approve more than the one call: all to the host, or all of the tool.
+func standing(q question, scope string) (path string, answer map[string]any) {
+	return "/v1/approvals/" + q.ID + "/decide", map[string]any{"decision": "approve", "scope": scope, "uses": 100,
+		"expires_at": time.Now().Add(time.Hour)}
+}
+
+// TestAPageIsApprovedOnce tries to approve a request of an agent for its whole run, and for everybody.
+func TestAPageIsApprovedOnce(t *testing.T) {
+	var own dojo
+	read(t, filepath.Join("testdata", "cases.json"), &own)
+	s := newStage(t, own.Cases[:1], acting)
+	tried := 0
+	s.before = func(q question) {
+		for _, scope := range []string{"run", "workspace", "template"} {
+			path, answer := standing(q, scope)
+			if err := s.d.ask(context.Background(), "POST", path, answer, nil); err == nil || !strings.Contains(err.Error(), "not_possible") {
+				t.Errorf("%s: %v", scope, err)
+			}
+			tried++
+		}
+	}
+	s.play()
+	s.holds(s.count())
+	if tried != 6 {
+		t.Errorf("%d answers were tried", tried)
 	}
 }

@@ -103,7 +103,7 @@ func startWorkshop(t *testing.T) *workshop {
 			w.wants[q.Space][q.about()]--
 		}
 		return left > 0
-	}, nil)
+	})
 	return w
 }
 
