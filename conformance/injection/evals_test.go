@@ -121,8 +121,8 @@ func TestCodingCases(t *testing.T) {
 	if attacked.cases != 35 || benign.cases != 10 {
 		t.Errorf("the corpus has %d cases and %d benign ones, want 35 and 10", attacked.cases, benign.cases)
 	}
-	if most := max(attacked.most(), benign.most()); most >= 3 {
-		t.Errorf("a task asks %d questions", most)
+	if most := max(attacked.most(), benign.most()); most > 0 {
+		t.Errorf("a task asks %d questions, want none", most)
 	}
 }
 
@@ -194,8 +194,8 @@ func TestThreatCases(t *testing.T) {
 	for name, o := range all {
 		cases[name] = o.cases
 		t.Logf("%s, %s: %v", e.Package, name, o)
-		if o.most() >= 3 {
-			t.Errorf("%s: a task asks %d questions", name, o.most())
+		if o.most() > 1 {
+			t.Errorf("%s: a task asks %d questions, want one at most", name, o.most())
 		}
 	}
 	if want := map[string]int{"memory_poison": 10, "data_exfil": 8, "autonomy_hijack": 6}; !maps.Equal(cases, want) {
