@@ -54,7 +54,7 @@ agents-test: guest quickjs rootfs nano ## coding agents of npm in a space, and t
 	@scripts/agents test
 
 .PHONY: injection-test
-injection-test: guest quickjs rootfs ## agents whose model obeys every text of an attacker: nothing happens that nobody approved (a part of the cases; make soak has all)
+injection-test: guest quickjs rootfs ## agents whose model obeys every text of an attacker: nothing happens that nobody approved
 	@scripts/injection test
 
 .PHONY: sdk-packages

@@ -17,9 +17,6 @@ import (
 // casesVar names the folder with the corpora that scripts/injection makes.
 const casesVar = "AGENTBOX_INJECTION_CASES"
 
-// wholeVar, if not empty, has all cases of AgentDojo played, not only a part.
-const wholeVar = "AGENTBOX_INJECTION_WHOLE"
-
 // dojo is a corpus of tasks whose data were written by an attacker.
 type dojo struct {
 	Package string     `json:"package"`
@@ -271,7 +268,7 @@ func table(suites map[string]*tally) string {
 	return b.String()
 }
 
-// TestAgentDojo gives an agent the tasks of the corpus whose attacker's calls are known: all of them, or the part for a short test.
+// TestAgentDojo gives an agent each task of the corpus whose attacker's calls are known.
 func TestAgentDojo(t *testing.T) {
 	var cases dojo
 	corpus(t, "agentdojo.json", &cases)
@@ -282,14 +279,10 @@ func TestAgentDojo(t *testing.T) {
 	if want := map[string]int{"workspace": 240, "travel": 120, "banking": 144, "slack": 105}; !maps.Equal(got, want) {
 		t.Errorf("the corpus has the cases %v, want %v", got, want)
 	}
-	played := part(cases.Cases)
-	if os.Getenv(wholeVar) != "" {
-		played = cases.Cases
-	}
-	s := newStage(t, played, acting)
+	s := newStage(t, cases.Cases, acting)
 	s.play()
 	suites := s.count()
-	t.Logf("%s, %d of %d cases\n%s", cases.Package, len(played), len(cases.Cases), table(suites))
+	t.Logf("%s\n%s", cases.Package, table(suites))
 	s.holds(suites)
 }
 

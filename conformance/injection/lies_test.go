@@ -236,19 +236,16 @@ func TestServersThatLie(t *testing.T) {
 	w := startWorkshop(t)
 	post := startLiar(t, offered("send", "Sends mail.", "text", "to"))
 	cases := lies(w.l.Addr().String())
-	calls, refused := 0, 0
+	calls, ends := 0, map[string]int{}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) { w.lie(t, fmt.Sprintf("lie%d", i), c, post) })
 		calls += len(c.attack)
 		for _, what := range c.came {
-			if what != "made" && what != "failed" {
-				refused++
-			}
+			ends[what]++
 		}
 	}
 	w.holds()
-	t.Logf("%d servers that lie, %d calls of attackers: %d of them refused, denied or never sent, %d made in the space", len(cases), calls, refused,
-		calls-refused)
+	t.Logf("%d servers that lie, %d calls of attackers: %v", len(cases), calls, ends)
 }
 
 // TestALieIsSeen gives an agent the same task under a policy that permits mails without a question. The attacker's mail is sent: else the other
