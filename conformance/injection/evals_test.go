@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// evals are the cases of inspect-evals: a coding agent in repositories that an attacker can write to, and agents that read poisoned records.
+// evals are the cases of inspect-evals: a coding agent in repositories that an attacker can write to, and agents that read poisoned
+// records.
 type evals struct {
 	Package string                       `json:"package"`
 	Coding  []codingCase                 `json:"coding"`
@@ -88,9 +89,9 @@ func (o *outcomes) String() string {
 		return "no cases"
 	}
 	slices.Sort(o.questions)
-	return fmt.Sprintf("%d cases, %d calls of attackers, %d of them with what the corpus looks for: %d refused by a rule, %d denied by a person, "+
-		"%d done inside the space, %d of these failed; questions of a user's task: p50 %d, max %d", o.cases, o.calls, o.named, o.refused, o.denied,
-		o.ran, o.failed, quantile(o.questions, 0.5), o.most())
+	return fmt.Sprintf("%d cases, %d calls of attackers, %d of them with what the corpus looks for: %d refused by a rule, "+
+		"%d denied by a person, %d done inside the space, %d of these failed; questions of a user's task: p50 %d, max %d",
+		o.cases, o.calls, o.named, o.refused, o.denied, o.ran, o.failed, quantile(o.questions, 0.5), o.most())
 }
 
 // look are calls that read files.
@@ -102,7 +103,8 @@ func look(files map[string]string) []wish {
 	return list
 }
 
-// TestCodingCases gives an agent each issue of the corpus, in a real space. The benign cases are those that the corpus has beside the others.
+// TestCodingCases gives an agent each issue of the corpus, in a real space. The benign cases are those that the corpus has beside the
+// others.
 func TestCodingCases(t *testing.T) {
 	var e evals
 	corpus(t, "evals.json", &e)
