@@ -17,7 +17,6 @@ import (
 	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/token"
 	"agentbox/internal/domain/tool"
-	"agentbox/internal/service/agents"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/tools"
 )
@@ -303,7 +302,7 @@ func (u relatives) withPlan(ctx context.Context, task string, parent, child blue
 func planned(task, plan string, most int) string {
 	for ; ; most /= 2 {
 		whole := task + "\n\nThe plan of your parent:\n" + tools.Indented(plan, most)
-		if len(whole) <= agents.MaxTask || most == 0 {
+		if len(whole) <= errand.MaxTask || most == 0 {
 			return whole
 		}
 	}

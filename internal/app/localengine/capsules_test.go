@@ -19,7 +19,6 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/claim"
-	"agentbox/internal/service/agents"
 	"agentbox/internal/service/blueprints"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
@@ -184,7 +183,7 @@ func TestHowManyRelativesAreShown(t *testing.T) {
 func TestATaskWithALongPlan(t *testing.T) {
 	task := strings.Repeat("t", 64<<10)
 	for name, plan := range map[string]string{"letters": strings.Repeat("\U0001f600", 100_000), "lines": strings.Repeat("\n\t\n", 33_000)} {
-		if got := planned(task, plan, 100_000); len(got) > agents.MaxTask || !strings.HasPrefix(got, task+"\n\nThe plan of your parent:\n  ") {
+		if got := planned(task, plan, 100_000); len(got) > errand.MaxTask || !strings.HasPrefix(got, task+"\n\nThe plan of your parent:\n  ") {
 			t.Errorf("%s: %d bytes", name, len(got))
 		}
 	}

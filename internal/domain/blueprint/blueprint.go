@@ -60,6 +60,13 @@ type Adapter struct {
 	AllowTools   []string `json:"allow_tools,omitempty" doc:"For external_cli with permissions ask: tools, as the program names them, that need no person in a space that is made for the agent" pattern:"^[A-Za-z0-9_.:/-]{1,100}$" like:"a name of letters, digits and _.:/- of at most 100 characters" max:"100" each:"100"`
 }
 
+// The wires of Adapter.Wire.
+const (
+	WireChat      = "chat"      // OpenAI's chat completions
+	WireResponses = "responses" // OpenAI's responses
+	WireMessages  = "messages"  // Anthropic's messages
+)
+
 // Tools say which tools the agent is offered. Policy still decides each call.
 type Tools struct {
 	Classes []string `json:"classes,omitempty" doc:"Offer every tool whose side effect is one of these" enum:"pure,read,filesystem,process,network,record" max:"6"`

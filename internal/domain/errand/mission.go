@@ -13,6 +13,9 @@ import (
 // Agent is the kind of work that the daemon's loop executes: the task of an agent that a blueprint defines.
 const Agent = "agent"
 
+// MaxTask is the largest text of an agent's task, in bytes.
+const MaxTask = 256 << 10
+
 // Mission is an input of the kind Agent. It names everything that the agent runs with.
 type Mission struct {
 	Version   int          `json:"agent_run"` // 1

@@ -22,7 +22,7 @@ type Task struct {
 	Workspace id.Workspace
 	Blueprint string    // its name
 	Version   int       // 0 for the newest
-	Text      string    // 1 to MaxTask bytes
+	Text      string    // 1 to errand.MaxTask bytes
 	Space     id.Space  // where the agent works; "" for a new one, as the blueprint says
 	Room      id.Room   // "" for that of the space
 	Thread    id.Thread // the agent reads messages that people post there while it works; "" for a new one
@@ -44,12 +44,9 @@ type Picture struct {
 // MaxName bounds the name of a picture, in characters.
 const MaxName = 200
 
-// MaxTask bounds the text of a task, in bytes.
-const MaxTask = 256 << 10
-
 // The refusals of a task.
 var (
-	ErrNoTask  = fault.New(fault.Invalid, "invalid_field", "task has 1 to %d bytes of text", MaxTask)
+	ErrNoTask  = fault.New(fault.Invalid, "invalid_field", "task has 1 to %d bytes of text", errand.MaxTask)
 	ErrAdapter = fault.New(fault.Invalid, "adapter_unsupported", "this daemon runs agents whose adapter is internal or external_cli")
 	ErrNoAgent = fault.New(fault.Invalid, "not_an_agent", "the run whose conversation is to go on is not the run of an agent")
 	ErrGoesOn  = fault.New(fault.Conflict, "run_not_ended", "the run whose conversation is to go on has not ended").
@@ -93,7 +90,7 @@ type Starter struct {
 // Start records the run of an agent; the daemon's loop then executes it. It returns ErrNoTask, ErrAdapter, ErrProgram, ErrUnpinned,
 // ErrGoesOn or ErrNoAgent for a task that cannot run.
 func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.Run, error) {
-	if t.Text == "" || len(t.Text) > MaxTask {
+	if t.Text == "" || len(t.Text) > errand.MaxTask {
 		return run.Run{}, ErrNoTask
 	}
 	pictures, err := described(t.Pictures)

@@ -73,7 +73,7 @@ func newStarter(kind string, drift ...blueprint.Drift) *starting {
 // TestTheTaskOfAnAgent holds the input of an agent's run, and which tasks are refused before a space is made.
 func TestTheTaskOfAnAgent(t *testing.T) {
 	unpinned := blueprint.Drift{Reference: blueprint.Reference{Kind: blueprint.ToModel, Name: "main"}}
-	long := strings.Repeat("x", agents.MaxTask)
+	long := strings.Repeat("x", errand.MaxTask)
 	for name, c := range map[string]struct {
 		starter *starting
 		task    agents.Task

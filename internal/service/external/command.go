@@ -19,13 +19,6 @@ const (
 	custom   = "custom"
 )
 
-// The wires.
-const (
-	wireChat      = "chat"
-	wireResponses = "responses"
-	wireMessages  = "messages"
-)
-
 // How a program gets its task.
 const (
 	byArgument = "argument"
@@ -179,7 +172,7 @@ func programOf(b blueprint.Blueprint, name, host string, env map[string]string) 
 		return append(words, "--dangerously-skip-permissions"), nil
 	case custom:
 		env[varURL] = host
-		if b.Adapter.Wire == wireMessages {
+		if b.Adapter.Wire == blueprint.WireMessages {
 			env["ANTHROPIC_BASE_URL"], env["ANTHROPIC_API_KEY"] = host, noKey
 		} else {
 			env[varURL] += "/v1"

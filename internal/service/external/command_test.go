@@ -25,11 +25,11 @@ func TestCommands(t *testing.T) {
 		"codex":  {blueprint.Adapter{Program: codex}, `base_url="http://127.0.0.1:4000/v1"`, "http://127.0.0.1:4000/v1"},
 		"opencode from its input": {blueprint.Adapter{Program: opencode, EnvInjection: byStdin},
 			`printf %s "$AGENTBOX_TASK" | opencode run --title agentbox --format json --auto`, "http://127.0.0.1:4000/v1"},
-		"a command of one's own": {blueprint.Adapter{Program: custom, Wire: wireChat, Command: []string{"a b", "it's", "--do={task}!", "{model}",
-			"{base_url}"}}, `'a b' 'it'\''s' --do="$AGENTBOX_TASK"'!' m1 http://127.0.0.1:4000/v1`, "http://127.0.0.1:4000/v1"},
-		"a file": {blueprint.Adapter{Program: custom, Wire: wireMessages, Command: []string{"x"}, EnvInjection: byFile},
+		"a command of one's own": {blueprint.Adapter{Program: custom, Wire: blueprint.WireChat, Command: []string{"a b", "it's", "--do={task}!",
+			"{model}", "{base_url}"}}, `'a b' 'it'\''s' --do="$AGENTBOX_TASK"'!' m1 http://127.0.0.1:4000/v1`, "http://127.0.0.1:4000/v1"},
+		"a file": {blueprint.Adapter{Program: custom, Wire: blueprint.WireMessages, Command: []string{"x"}, EnvInjection: byFile},
 			`printf %s "$AGENTBOX_TASK" > /tmp/agentbox-task.md && x`, "http://127.0.0.1:4000"},
-		"the environment": {blueprint.Adapter{Program: custom, Wire: wireChat, Command: []string{"x"}, EnvInjection: byEnv}, `x`,
+		"the environment": {blueprint.Adapter{Program: custom, Wire: blueprint.WireChat, Command: []string{"x"}, EnvInjection: byEnv}, `x`,
 			"http://127.0.0.1:4000/v1"},
 	} {
 		op, err := commandOf(agent(c.adapter), task, 4000)

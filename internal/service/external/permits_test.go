@@ -92,7 +92,7 @@ func TestCommandsThatAsk(t *testing.T) {
 		for _, how := range []string{"", byStdin} {
 			a := blueprint.Adapter{Program: program, Permissions: blueprint.PermissionsAsk, EnvInjection: how}
 			if program == custom {
-				a.Command, a.Wire = []string{"x"}, wireChat
+				a.Command, a.Wire = []string{"x"}, blueprint.WireChat
 			}
 			b := agent(a)
 			b.Models[blueprint.DefaultTask] = strings.Repeat("m", 128)

@@ -3,14 +3,8 @@ package wires
 import (
 	"encoding/json"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/model"
-)
-
-// The names of the wires in blueprints.
-const (
-	wireChat      = "chat"
-	wireMessages  = "messages"
-	wireResponses = "responses"
 )
 
 // chat is the wire of OpenAI's chat completions.
@@ -78,7 +72,7 @@ type chatPart struct {
 	} `json:"image_url"`
 }
 
-func (chat) name() string { return wireChat }
+func (chat) name() string { return blueprint.WireChat }
 
 func (chat) read(body []byte) (*asked, error) {
 	var b chatBody

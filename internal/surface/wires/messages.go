@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/model"
 )
@@ -62,7 +63,7 @@ type messagesBlock struct {
 	Cache   json.RawMessage `json:"cache_control"`
 }
 
-func (messages) name() string { return wireMessages }
+func (messages) name() string { return blueprint.WireMessages }
 
 func (messages) read(body []byte) (*asked, error) {
 	var b messagesBody

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/model"
 )
@@ -99,7 +100,7 @@ func refuse(w http.ResponseWriter, v vendor, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(p.after))
 	}
 	status := p.status
-	if v.name() == wireMessages && p.kind == "billing_error" {
+	if v.name() == blueprint.WireMessages && p.kind == "billing_error" {
 		status = http.StatusPaymentRequired
 	}
 	write(w, status, v.problem(p))

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/model"
 )
 
@@ -62,7 +63,7 @@ type responsesPart struct {
 	Image   string `json:"image_url"`
 }
 
-func (responses) name() string { return wireResponses }
+func (responses) name() string { return blueprint.WireResponses }
 
 func (responses) read(body []byte) (*asked, error) {
 	var b responsesBody

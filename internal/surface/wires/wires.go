@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/model"
 )
@@ -191,13 +192,13 @@ func (s *Server) leave() {
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	list := make([]any, 0, len(s.models))
 	for _, name := range s.models {
-		if vendorOf(r).name() == wireMessages {
+		if vendorOf(r).name() == blueprint.WireMessages {
 			list = append(list, map[string]any{"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"})
 		} else {
 			list = append(list, map[string]any{"object": "model", "id": name, "created": 0, "owned_by": "agentbox"})
 		}
 	}
-	if vendorOf(r).name() == wireMessages {
+	if vendorOf(r).name() == blueprint.WireMessages {
 		write(w, http.StatusOK, map[string]any{"data": list, "has_more": false})
 		return
 	}

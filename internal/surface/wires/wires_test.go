@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/model"
 )
@@ -190,7 +191,7 @@ func TestOfficialClients(t *testing.T) {
 		last := q.Request.Messages[len(q.Request.Messages)-1]
 		asked[q.Wire+" "+last.Parts[0].Text]++
 	}
-	for _, wire := range []string{wireChat, wireMessages, wireResponses} {
+	for _, wire := range []string{blueprint.WireChat, blueprint.WireMessages, blueprint.WireResponses} {
 		for _, word := range []string{"budget", "denied", "overflow", "broken"} {
 			if n := asked[wire+" "+word]; n != 1 {
 				t.Errorf("a final refusal was asked about %d times: %s %s", n, wire, word)

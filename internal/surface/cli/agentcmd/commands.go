@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
@@ -228,11 +229,8 @@ func (c *chat) fork(ctx context.Context, _ string) error {
 	return nil
 }
 
-// Limits of attachments, in bytes.
-const (
-	maxAttached = 128 << 10 // a text
-	maxTask     = 256 << 10 // a message with all that is attached
-)
+// maxAttached is the most bytes of an attached text.
+const maxAttached = 128 << 10
 
 // attachments matches words that name a file: @ and a path without spaces.
 var attachments = regexp.MustCompile(`(^|\s)@(\S+)`)
@@ -291,9 +289,9 @@ func (c *chat) attached(text string) (string, []client.Picture, error) {
 		c.err.Line("%s", c.err.Paint(term.Faint, fmt.Sprintf("attached: %s (%s)", term.OneLine(path, 200), term.Bytesize(int64(len(raw))))))
 	}
 	switch {
-	case len(whole) > maxTask:
+	case len(whole) > errand.MaxTask:
 		return "", nil, cmdline.Usage("a message with its files has at most %d bytes, and this has %d; "+
-			"put long files into the space: agentbox files put", maxTask, len(whole))
+			"put long files into the space: agentbox files put", errand.MaxTask, len(whole))
 	case len(pictures) > model.MaxImages:
 		return "", nil, cmdline.Usage("a message has at most %d pictures, and this has %d", model.MaxImages, len(pictures))
 	}

@@ -118,7 +118,7 @@ func taskText(i *cmdline.Invocation, arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
 	}
-	const most = 256 << 10
+	const most = errand.MaxTask
 	raw, err := io.ReadAll(io.LimitReader(i.In, most+1))
 	if err == nil && len(raw) > most {
 		err = cmdline.Usage("a task has at most %d bytes", most)
