@@ -126,11 +126,12 @@ func TestCommands(t *testing.T) {
 			e.Setenv("TMPDIR", e.WorkDir)
 			e.Setenv("PROBE", os.Getenv("PROBE"))
 			e.Values[daemonKey] = &scripted{}
+			e.Values[lastingKey] = map[string]*lasting{}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"daemon": startDaemon, "witness": startWitness, "crash": crashDaemon, "stop": stopDaemon, "exits": exits, "until": until,
-			"capture": capture, "pick": pick, "vendor": startVendor,
+			"capture": capture, "pick": pick, "vendor": startVendor, "begin": begin, "finish": finish,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "rootfs" {

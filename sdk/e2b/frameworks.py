@@ -1,6 +1,6 @@
 """Agents of frameworks that work in a sandbox of E2B, unmodified, against a daemon of Agentbox. A scripted vendor plays the model.
 
-``frameworks.py openai-agents|deepagents`` runs the cases of one framework.
+``frameworks.py openai-agents|deepagents|smolagents`` runs the cases of one framework.
 """
 
 from __future__ import annotations
@@ -154,6 +154,71 @@ def a_paused_session_is_the_same_sandbox():
             same(again.state.sandbox_id, made.state.sandbox_id)
 
     asyncio.run(work())
+
+
+@case("openai-agents")
+def a_session_goes_on_in_another_sandbox():
+    from agents.extensions.sandbox.e2b import E2BSandboxClient
+    from agents.sandbox import LocalSnapshotSpec
+
+    async def work(persistence: str, kept: str) -> None:
+        client = E2BSandboxClient()
+        made = await client.create(snapshot=LocalSnapshotSpec(base_path=Path(kept)), options=options(workspace_persistence=persistence))
+        async with made:
+            await made.exec("mkdir -p notes && echo kept > notes/kept.txt && ln -s kept.txt notes/link && echo run > run.sh && chmod 0755 run.sh")
+        again = await client.resume(client.deserialize_session_state(client.serialize_session_state(made.state)))
+        async with again:
+            assert again.state.sandbox_id != made.state.sandbox_id
+            same((await again.read(Path("notes/kept.txt"))).read(), b"kept\n")
+            same((await again.exec("cat notes/link && stat -c %a run.sh")).stdout, b"kept\n755\n")
+
+    for persistence in ("tar", "snapshot"):
+        with tempfile.TemporaryDirectory() as kept:
+            asyncio.run(work(persistence, kept))
+
+
+@case("openai-agents")
+def a_denied_command_ends_for_the_agent():
+    from agents import RunConfig, Runner
+    from agents.extensions.sandbox.e2b import E2BSandboxClient
+    from agents.sandbox import SandboxRunConfig
+
+    script = [
+        Step(tool="exec_command", given={"cmd": "sudo true"}),
+        Step(tool="exec_command", given={"cmd": "rm -r data"}, after="exited with code 126"),
+        Step(text="neither was done", after="exited with code 126"),
+    ]
+    with person(MODES) as asked, Vendor(*script) as vendor:
+        config = RunConfig(sandbox=SandboxRunConfig(client=E2BSandboxClient(), options=options()))
+        done = asyncio.run(Runner.run(sandbox_agent(vendor), "Remove the data.", run_config=config))
+        same(done.final_output, "neither was done")
+        assert any("rm -r data" in title for title in asked), asked
+        assert "sudo" in vendor.conversation.results[1], vendor.conversation.results
+
+
+# The code agent of smolagents, with its executor for E2B. It sends pip install as a line of a notebook before it runs anything.
+
+
+@case("smolagents")
+def a_code_agent_finishes_a_task():
+    from smolagents import CodeAgent, OpenAIServerModel
+
+    script = [
+        Step(text="Thought: I add them.\n<code>\nimport numpy\ntotal = int(numpy.sum([40, 2]))\nprint('total:', total)\n</code>"),
+        Step(text="Thought: I write it down.\n<code>\nopen('report.md', 'w').write(f'{total}')\nraise_it\n</code>", after="total: 42"),
+        Step(text="Thought: I know it.\n<code>\nfinal_answer(total)\n</code>", after="NameError"),
+    ]
+    for policy in ("standard", "permissive"):
+        with Vendor(*script) as vendor:
+            model = OpenAIServerModel(model_id="scripted", api_base=vendor.url + "/v1", api_key="none")
+            given = {"timeout": 300, "metadata": {"agentbox.policy": policy}}
+            with CodeAgent(
+                tools=[], model=model, executor_type="e2b", executor_kwargs=given, additional_authorized_imports=["numpy"], max_steps=4
+            ) as agent:
+                same(agent.run("What is 40 + 2?"), 42)
+                same(agent.python_executor.sandbox.files.read("report.md"), "42")
+                commands = commands_of(agent.python_executor.sandbox.sandbox_id)
+                assert any(c.startswith("pip install") for c in commands) == (policy == "permissive"), commands  # standard denies it
 
 
 # Deep Agents of LangChain, with its backend for E2B.

@@ -1,6 +1,6 @@
 """A server on loopback that speaks the protocols of two model vendors and plays a fixed conversation.
 
-It answers OpenAI's Responses and Anthropic's Messages. So a framework runs with its own client of the vendor, and no test double stands in it.
+It answers OpenAI's Responses and Chat Completions, and Anthropic's Messages. So a framework runs with its own client of the vendor, and no test double stands in it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Vendor:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                answers = {"/v1/responses": openai, "/v1/messages": anthropic}
+                answers = {"/v1/responses": openai, "/v1/chat/completions": chat, "/v1/messages": anthropic}
                 try:
                     status, answer = 200, answers[self.path.partition("?")[0]](asked, told)
                 except (KeyError, ValueError) as e:
@@ -108,6 +108,15 @@ def openai(asked: dict[str, Any], told: Conversation) -> dict[str, Any]:
         "id": "resp_" + call, "object": "response", "created_at": 0, "model": asked["model"], "status": "completed", "output": [item],
         "usage": usage | {"total_tokens": 2}, "parallel_tool_calls": False, "tool_choice": "auto", "tools": [],
     }
+
+
+def chat(asked: dict[str, Any], told: Conversation) -> dict[str, Any]:
+    """Answers a request of OpenAI's Chat Completions, of an agent that writes code and tells what came of it."""
+    heard = [text_of(m["content"] or "") for m in asked["messages"] if m["role"] == "user"]
+    step = told.next([text for text in heard if "Observation:" in text or "Error:" in text], set())
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": step.text}}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return {"id": f"chat_{len(told.results)}", "object": "chat.completion", "created": 0, "model": asked["model"], "choices": [choice], "usage": usage}
 
 
 def anthropic(asked: dict[str, Any], told: Conversation) -> dict[str, Any]:
