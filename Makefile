@@ -58,8 +58,8 @@ injection-test: guest quickjs rootfs ## agents whose model obeys every text of a
 	@scripts/injection test
 
 .PHONY: sdk-packages
-sdk-packages: guest quickjs nano ## the SDKs as packages that bring the program: wheels and packages of npm in dist/sdk, tried in empty folders
-	@scripts/sdk-packages --try
+sdk-packages: guest quickjs nano ## the SDKs as packages that bring the program: wheels and packages of npm in dist/sdk, tried in empty folders (OLDSTABLE=1: also in roots of Debian's oldstable and of musl)
+	@scripts/sdk-packages --try $(if $(OLDSTABLE),--oldstable)
 
 PORTS := linux/arm64 darwin/arm64 darwin/amd64 windows/amd64 windows/arm64
 

@@ -113,6 +113,9 @@ func compileProbe(dir string) error {
 //	exits CODE COMMAND   runs a command and wants this exit code
 //	until CODE REGEXP COMMAND
 //	                     runs a command until a line of its output or its errors matches, then interrupts it and wants this exit code
+//	begin NAME REGEXP COMMAND
+//	                     starts a command and goes on once it has printed a line that matches; it runs beside the next ones
+//	finish NAME CODE     waits for its end, wants this exit code, and writes what it printed into the file NAME
 //	capture NAME         keeps the last output, without spaces around it, in a variable
 //	pick NAME PATH       keeps a value of the last output, which is JSON: run.operations.0.state
 func TestCommands(t *testing.T) {

@@ -165,7 +165,7 @@ export class Space implements AsyncDisposable {
     return new ExecResult(run, shell(run))
   }
 
-  /** Runs code in an interpreter that keeps its variables, and returns its output and what it has shown. Nano spaces only. */
+  /** Runs code in an interpreter that keeps its variables, and returns its output and what it has shown. */
   async code(code: string, options: CodeOptions = {}): Promise<CodeResult> {
     const { language = 'python', context, cwd, env, commandMs, ...rest } = options
     const inside = language === 'typescript' ? 'javascript' : language

@@ -535,7 +535,7 @@ class Space:
         command_ms: int | None = None,
         **options: Any,
     ) -> CodeResult:
-        """Runs code in an interpreter that keeps its variables. Nano spaces only. Options are those of exec."""
+        """Runs code in an interpreter that keeps its variables. Options are those of exec."""
         inside = "javascript" if language == "typescript" else language
         name = context or ("main" if inside == "python" else f"main-{inside}")
         body = clean({"language": inside, "code": code, "cwd": cwd, "env": env, "timeout_ms": command_ms})
