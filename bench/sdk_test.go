@@ -106,11 +106,15 @@ func BenchmarkSDKCall(b *testing.B) {
 	})
 }
 
-// BenchmarkSDKSandbox is Sandbox.run("print(1)") beside the bare request that runs the same program.
+// BenchmarkSDKSandbox is Sandbox.run("print(1)") beside the bare request that runs the same program, a process of the host's Python, a new
+// Pyodide, and an echo of just-bash. None of the last three decides or records anything.
 func BenchmarkSDKSandbox(b *testing.B) {
 	m := inPython(b, "run", strconv.Itoa(sized(100, 2)))
 	told(b, "ours", m.Ours, nil)
 	told(b, "httpx", m.Raw, nil)
+	b.Run("subprocess", func(b *testing.B) { forked(b, "", "1\n", hostPython(b), "-c", "print(1)") })
+	b.Run("pyodide", func(b *testing.B) { beside(b, "pyodide", "print(1)", "1\n") })
+	b.Run("just-bash", func(b *testing.B) { beside(b, "just-bash", "echo 1", "1\n") })
 }
 
 // BenchmarkSDKImport is how long Python takes to import the package by -X importtime, and to have what a program of three lines needs,
