@@ -75,6 +75,8 @@ def person(*allows: str):
 
 # The framework sets the modes of the files that it brings, and policy asks a person about that.
 MODES = "run a command: chmod 0755 /workspace/data/"
+# It installs a program of its own before it resumes a session elsewhere, and sets the mode of that, too.
+RESUMING = ("run a command: sh -lc 'mkdir -p notes && ", "run a command: sh -c '# INSTALL_RUNTIME_HELPER_V1")
 
 
 # The sandbox agent of OpenAI's Agents SDK, with its client for E2B.
@@ -173,8 +175,8 @@ def a_session_goes_on_in_another_sandbox():
             same((await again.exec("cat notes/link && stat -c %a run.sh")).stdout, b"kept\n755\n")
 
     for persistence in ("tar", "snapshot"):
-        with tempfile.TemporaryDirectory() as kept:
-            asyncio.run(work(persistence, kept))
+        with tempfile.TemporaryDirectory() as kept, person(*RESUMING):
+            asyncio.run(asyncio.wait_for(work(persistence, kept), 120))
 
 
 @case("openai-agents")
@@ -201,7 +203,7 @@ def a_denied_command_ends_for_the_agent():
 
 @case("smolagents")
 def a_code_agent_finishes_a_task():
-    from smolagents import CodeAgent, OpenAIServerModel
+    from smolagents import CodeAgent, LogLevel, OpenAIServerModel
 
     script = [
         Step(text="Thought: I add them.\n<code>\nimport numpy\ntotal = int(numpy.sum([40, 2]))\nprint('total:', total)\n</code>"),
@@ -213,7 +215,8 @@ def a_code_agent_finishes_a_task():
             model = OpenAIServerModel(model_id="scripted", api_base=vendor.url + "/v1", api_key="none")
             given = {"timeout": 300, "metadata": {"agentbox.policy": policy}}
             with CodeAgent(
-                tools=[], model=model, executor_type="e2b", executor_kwargs=given, additional_authorized_imports=["numpy"], max_steps=4
+                tools=[], model=model, executor_type="e2b", executor_kwargs=given, additional_authorized_imports=["numpy"], max_steps=4,
+                verbosity_level=LogLevel.OFF,
             ) as agent:
                 same(agent.run("What is 40 + 2?"), 42)
                 same(agent.python_executor.sandbox.files.read("report.md"), "42")

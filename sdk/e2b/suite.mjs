@@ -227,6 +227,8 @@ const cases = {
     await box.files.write('/tmp/outside/a.txt', 'outside')
     assert.equal(await box.files.read('/tmp/outside/a.txt'), 'outside')
     assert.deepEqual((await box.files.list('/tmp/outside')).map((e) => e.name), ['a.txt'])
+    await box.files.write('/tmp/directly.txt', 'in a folder that every sandbox has')
+    assert.equal(await box.files.read('/tmp/directly.txt'), 'in a folder that every sandbox has')
   },
   async 'signed addresses need no key'() {
     await box.files.write('signed file.txt', 'signed')

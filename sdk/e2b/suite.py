@@ -420,6 +420,8 @@ def files_of_tmp_are_reached_by_commands():
     same([e.name for e in shared().files.list("/tmp/outside")], ["a.bin"])
     same(shared().files.exists("/tmp/outside/b"), False)
     same(shared().files.get_info("/tmp/outside/a.bin").size, 3)
+    shared().files.write("/tmp/directly.txt", "in a folder that every sandbox has")
+    same(shared().files.read("/tmp/directly.txt"), "in a folder that every sandbox has")
 
 
 @case

@@ -331,7 +331,7 @@ func (fs *fileSystem) move(w http.ResponseWriter, r *http.Request, c *caller) er
 	}
 	to, _ := locate(q.To)
 	line := "mv -- " + inCommand(q.From) + " " + inCommand(q.To)
-	if dir := path.Dir(to); dir != "." && dir != "/" {
+	if dir := path.Dir(to); !there(dir) {
 		line = "mkdir -p -- " + inCommand(path.Dir(told(q.To))) + " && " + line
 	}
 	if _, err := fs.shell(r.Context(), c, line); err != nil {
@@ -538,13 +538,18 @@ func (fs *fileSystem) write(ctx context.Context, c *caller, p string, content io
 			return err
 		}
 		line := "cat -- " + inCommand(held) + " > " + quoted(at)
-		if dir := path.Dir(at); dir != "/" {
+		if dir := path.Dir(at); !there(dir) {
 			line = "mkdir -p -- " + quoted(dir) + " && " + line
 		}
 		_, err := fs.shell(ctx, c, line)
 		return cmp.Or(err, fs.api.ask(context.WithoutCancel(ctx), c, http.MethodDelete, c.fileURL(held), nil, nil))
 	}
 	return fs.store(ctx, c, at, content)
+}
+
+// there reports whether every space has a folder. A command that makes such a folder would be judged as one that writes outside the space's files.
+func there(dir string) bool {
+	return dir == "." || dir == "/" || dir == "/tmp"
 }
 
 func (fs *fileSystem) store(ctx context.Context, c *caller, at string, content io.Reader) error {
