@@ -108,7 +108,7 @@ test('a page makes a space, runs code and follows its events', { skip: left, tim
     assert.equal(got.refused, 'true true')
     assert.deepEqual(got.changes, ['created in/c.txt'])
     assert.equal(got.events?.[0], 'space.created')
-    assert.ok(got.events?.includes('run.created') && got.events.at(-1) === 'space.destroyed', got.events?.join())
+    assert.ok(got.events?.includes('space.ready') && got.events.at(-1) === 'space.destroyed', got.events?.join())
     assert.equal(got.follows, true)
     assert.ok(asked.includes(`POST ${origin}`), 'the browser names the origin of the page with each change')
     const elsewhere = await fetch(`${daemon.url}/v1/spaces`, { headers: { authorization: `Bearer ${bearer}`, origin } })

@@ -8,7 +8,7 @@ export interface Told {
   stdout?: string
   streamed?: string
   frames?: string[]
-  text?: string
+  text?: string | undefined
   files?: string[]
   bytes?: number[]
   refused?: string
@@ -19,7 +19,6 @@ export interface Told {
 
 async function journey(client: Agentbox): Promise<Told> {
   const told: Told = {}
-  const { next_from_seq } = await client.events.list({ limit: 1 })
   const space = await client.spaces.create({ runtime: 'nano' })
   told.stdout = (await space.exec('echo hello from a page')).stdout
   told.text = await (await space.code('sum([40, 2])')).text()
@@ -31,7 +30,7 @@ async function journey(client: Agentbox): Promise<Told> {
   let printed = ''
   for await (const frame of await space.runStream([{ type: 'shell', command: 'for n in 1 2 3; do echo $n; done' }])) {
     names.push(frame.event)
-    if (frame.event === 'stdout') printed += frame.data.text ?? ''
+    if (frame.event === 'stdout') printed += frame.data.encoding === 'base64' ? atob(frame.data.data) : frame.data.data
   }
   told.frames = names
   told.streamed = printed
@@ -51,14 +50,14 @@ async function journey(client: Agentbox): Promise<Told> {
   // The events of the space from its beginning, and then the one that is recorded while the stream is open.
   const stop = new AbortController()
   const types: string[] = []
-  for await (const e of client.events.subscribe({ fromSeq: next_from_seq, spaceId: space.id, signal: stop.signal })) {
+  for await (const e of client.events.subscribe({ fromSeq: 1, spaceId: space.id, signal: stop.signal })) {
     types.push(e.event_type)
     if (e.event_type === 'space.destroyed') stop.abort()
   }
   told.events = types
   const following = new AbortController()
   const room = await client.rooms.create({ title: 'page' })
-  for await (const e of client.events.subscribe({ fromSeq: next_from_seq, roomId: room.room_id, signal: following.signal })) {
+  for await (const e of client.events.subscribe({ fromSeq: 1, roomId: room.room_id, signal: following.signal })) {
     if (e.event_type === 'room.created') void client.rooms.createThread(room.room_id, 'posts')
     if (e.event_type === 'thread.created') following.abort()
   }
