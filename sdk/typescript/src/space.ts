@@ -398,9 +398,9 @@ function text(value: string | undefined, encoding: string | undefined): string {
   return value === undefined ? '' : output({ data: value, encoding: encoding ?? 'utf-8' })
 }
 
-/** patience is how long a call waits for a command: as long as the command may take, and a minute. */
+/** patience is how long a call waits for a command: as long as it may take, and five minutes, in which a new machine compiles the interpreter. */
 function patience(commandMs: number | undefined): number {
-  return (commandMs ?? 300_000) + 60_000
+  return (commandMs ?? 300_000) + 300_000
 }
 
 /** clean leaves out what is undefined. */

@@ -18,7 +18,7 @@ func spaceWatch(i *cmdline.Invocation) *cobra.Command {
 		Long: "Watch prints each change of the files in a folder, until you interrupt it or the folder is gone. It tells the changes of " +
 			"everybody. If the connection breaks, watch connects again. The line overflow means that some changes are not known: list the " +
 			"folder again. " +
-			"With --json each event is one line.",
+			"With --json each event is one line. Watch writes \"Watching.\" to standard error when it has begun.",
 		Example: "  agentbox space watch SPACE --recursive\n  agentbox space watch SPACE src --json | jq .path",
 	}
 	c.Flags().BoolVarP(&deep, "recursive", "r", false, "also what is in the folders")
@@ -36,7 +36,7 @@ func spaceWatch(i *cmdline.Invocation) *cobra.Command {
 			return err
 		}
 		seen, p := 0, i.Printer(i.Out)
-		begun := func() { i.Printer(i.Err).Line("Watching.") }
+		begun := func() { fmt.Fprintln(i.Err, "Watching.") } // with --json too: a program changes files once the watch has begun
 		for e, err := range api.WatchFiles(cmd.Context(), in, cmdline.First(append(args[1:], ".")...), deep, begun) {
 			if cmd.Context().Err() != nil {
 				return nil

@@ -44,6 +44,8 @@ Paths = list[Path]
 Parts = list[Any]
 
 ENDED = ("completed", "error", "cancelled")
+# Seconds that a call waits for a command beside its own time. On a new machine the interpreter is compiled first.
+PREPARING = 300
 
 
 class AsyncTransport:
@@ -521,7 +523,7 @@ class AsyncSpace:
         on_stderr, timeout (seconds), idempotency_key, artifacts (files to keep when it ends, as in ["out/**"]; see ``client.artifacts``).
         """
         operation = clean({"type": "shell", "id": "exec", "command": command, "cwd": cwd, "env": env, "timeout": command_ms})
-        options.setdefault("timeout", (command_ms or 300_000) / 1000 + 60)
+        options.setdefault("timeout", (command_ms or 300_000) / 1000 + PREPARING)
         run = await self._start("/runs", {"protocolVersion": "1.0", "operations": [operation]}, {"title": command[:200], **options})
         return ExecResult.of(run, shell(run))
 
@@ -540,7 +542,7 @@ class AsyncSpace:
         inside = "javascript" if language == "typescript" else language
         name = context or ("main" if inside == "python" else f"main-{inside}")
         body = clean({"language": inside, "code": code, "cwd": cwd, "env": env, "timeout_ms": command_ms})
-        options.setdefault("timeout", (command_ms or 300_000) / 1000 + 60)
+        options.setdefault("timeout", (command_ms or 300_000) / 1000 + PREPARING)
         run = await self._start(f"/contexts/{part(name)}/cells", body, {"title": code[:200], **options})
         raw = shell(run)
         displays: list[Display] = []
