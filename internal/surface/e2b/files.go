@@ -547,7 +547,7 @@ func (fs *fileSystem) write(ctx context.Context, c *caller, p string, content io
 	return fs.store(ctx, c, at, content)
 }
 
-// there reports whether every space has a folder. A command that makes such a folder would be judged as one that writes outside the space's files.
+// there reports whether every space has a folder. A command that makes one would be judged as one that writes outside the space's files.
 func there(dir string) bool {
 	return dir == "." || dir == "/" || dir == "/tmp"
 }
