@@ -109,8 +109,7 @@ fmt-check:
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$unformatted"; exit 1; fi
 
 .PHONY: lint
-lint: guest $(LINT) ## go vet and golangci-lint
-	$(GO) vet ./...
+lint: guest $(LINT) ## golangci-lint, whose govet makes the checks of go vet
 	cd bench && $(GO) vet ./...
 	$(LINT) run ./...
 
