@@ -125,6 +125,7 @@ func (u use) begin(ctx context.Context) (run.Run, error) {
 	if err != nil {
 		return run.Run{}, err
 	}
+	// Hook phase: Spawn/Fork.
 	m, ok := errand.ReadMission(u.work.Input)
 	if !ok {
 		return run.Run{}, errNoSpawn

@@ -88,6 +88,7 @@ func (s *session) call(ctx context.Context, call model.Call, index int, past err
 		}
 		return model.Result{ID: call.ID, Failed: true, Text: wrong}, 0, nil
 	}
+	// Hook phase: Pre-Tool.
 	refused := s.past[s.conversation.Turn()+1].Refused[index] // the gate is not asked again
 	permit := ""
 	if refused == "" {
@@ -123,6 +124,7 @@ func (s *session) call(ctx context.Context, call model.Call, index int, past err
 			return model.Result{}, 0, err
 		}
 	}
+	// Hook phase: Post-Tool.
 	result, err := s.told(ctx, call, outcome)
 	return result, time.Duration(outcome.Worked) * time.Millisecond, err
 }

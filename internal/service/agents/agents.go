@@ -190,6 +190,7 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 	if err := s.patiently(ctx, func() (err error) { s.origin, s.room, err = s.Records.Origin(ctx, s.w); return err }); err != nil {
 		return nil, err
 	}
+	// Hook phase: Pre-Plan.
 	s.conversation = Begin(s.def, s.tools, CacheKey(s.mission), s.mission.Task)
 	s.conversation.Speak(s.mission.Protocol)
 	pictures, err := s.pictures(ctx, s.mission.Pictures)
@@ -260,6 +261,7 @@ func (s *session) ask(ctx context.Context, r model.Request) (*errand.Result, err
 		}
 		r = *next.Request
 	}
+	// Hook phase: Pre-Send.
 	hash, err := r.Hash()
 	if err != nil {
 		return failure(FailInput, "the request of turn %d cannot be sent: %v", n+1, err), nil
@@ -294,6 +296,7 @@ func (s *session) answered(ctx context.Context, ask model.Ask) (*errand.Result, 
 		reply, err := s.Models.Ask(ctx, ask)
 		if err == nil {
 			s.conversation.Work(reply.Took)
+			// Hook phase: Post-Receive.
 			s.conversation.Answered(reply.Answer)
 			return nil, nil
 		}

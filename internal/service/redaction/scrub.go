@@ -87,6 +87,7 @@ func (l *Log) Append(ctx context.Context, b event.Batch) (event.Receipt, error) 
 		}
 	}
 	b.Drafts = slices.Concat(slices.DeleteFunc(drafts, said), told)
+	// Hook phase: Audit.
 	receipt, err := l.Journal.Append(ctx, b)
 	receipt.Events = journal.Untold(receipt.Events)
 	return receipt, err

@@ -182,6 +182,7 @@ func (r *Runner) tried(ctx context.Context, w errand.Work,
 
 // end ends a run. A result that cannot be recorded ends it as failed: given back, the run would come to the same result again and again.
 func (r *Runner) end(ctx context.Context, w errand.Work, result errand.Result) error {
+	// Hook phase: State Transition.
 	say := func(result errand.Result) error {
 		return errand.Patiently(ctx, r.Clock, func() error {
 			err := r.Claims.End(ctx, w, result)
