@@ -10,7 +10,7 @@ import (
 )
 
 // shownBy is a test as docs/SDK.md names it: the file, and the beginning of the test's name.
-var shownBy = regexp.MustCompile("`((?:[a-z]+\\.test\\.ts|test_[a-z_]+\\.py)): ([^`]+)`")
+var shownBy = regexp.MustCompile("`((?:[a-z-]+\\.test\\.ts|test_[a-z_]+\\.py)): ([^`]+)`")
 
 // TestPromisesOfTheSDKs holds that each expectation and each journey of docs/SDK.md is shown by a test of both SDKs, which exists.
 func TestPromisesOfTheSDKs(t *testing.T) {

@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent.parent
 PACKAGE = HERE / "src" / "agentbox"
 
 WORDS = [
-    (r"\bAsync(Agentbox|AgentRun|Agents|Blueprints|Models|Run|Runs|Space|Spaces|Files|Ports|Approvals|Events|Rooms|Transport|Sandbox|SandboxResult|Artifact|Process)\b", r"\1"),
+    (r"\bAsync(Agentbox|AgentRun|Agents|Blueprints|Models|McpServers|Run|Runs|Space|Spaces|Files|Ports|Approvals|Events|Rooms|Transport|Sandbox|SandboxResult|Artifact|Process)\b", r"\1"),
     (r"\bhttpx\.AsyncClient\b", "httpx.Client"),
     (r"\bhttpx\.AsyncBaseTransport\b", "httpx.BaseTransport"),
     (r"\bAsyncIterator\b", "Iterator"),

@@ -17,11 +17,12 @@ MODULES: list[tuple[str, str]] = [
     ("", "_sync/client.py"),
     ("", "_sync/process.py"),
     ("", "_sync/agents.py"),
+    ("", "_sync/mcp_servers.py"),
     ("", "results.py"),
     ("", "errors.py"),
     ("agentbox.tools", "tools.py"),
 ]
-INNER = {"Transport", "shell", "pages", "problem", "from_problem"}
+INNER = {"Transport", "shell", "pages", "pictured", "problem", "from_problem"}
 
 
 def told(node: ast.AsyncFunctionDef | ast.FunctionDef | ast.ClassDef) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,35 @@ def test_an_agent_works_and_goes_on(client: Agentbox) -> None:
         with pytest.raises(ValidationError) as other:
             client.agents.get(space.exec("true").run_id)
         assert other.value.code == "not_an_agent"
+
+
+def picture(size: int) -> bytes:
+    """A PNG of a size, of which only the beginning is one."""
+    return b"\x89PNG\r\n\x1a\n".ljust(size, b"x")
+
+
+def test_a_task_has_pictures(client: Agentbox, tmp_path: Path) -> None:
+    with Vendor([], "a chart") as served:
+        define(client, "blind", served.url)
+        with pytest.raises(ValidationError) as blind:
+            client.agents.start("blind", "look", pictures=[picture(20)])
+        assert blind.value.code == "model_without_images" and not served.asked
+
+        client.models.put("sees", dialect="generic", base_url=served.url, model="sees-1", allow_private=True, images=True)
+        client.blueprints.register("sees", client.blueprints.lock(blueprint("sees", "sees")))
+        (tmp_path / "chart.png").write_bytes(picture(30))
+        run = client.agents.run("sees", "look", pictures=[picture(20), tmp_path / "chart.png"])
+        assert run.report == "a chart", run.info
+        sent = json.dumps(served.asked[0]["messages"])
+        for size in (20, 30):
+            assert f"data:image/png;base64,{base64.b64encode(picture(size)).decode()}" in sent
+        assert {a.read() for a in run.artifacts()} == {picture(20), picture(30)}
+        kept = client.request("GET", "/v1/artifacts", query={"run_id": run.id})["artifacts"]
+        assert ("chart.png", "image/png") in [(a.get("title"), a.get("mime_type")) for a in kept]
+        for wrong, code in (([b"hello"], "invalid_picture"), ([picture(20)] * 9, "invalid_field")):
+            with pytest.raises(ValidationError) as refused:
+                client.agents.start("sees", "look", pictures=wrong)
+            assert refused.value.code == code
 
 
 REMOVING: list[list[Said]] = [[{"tool": "shell", "arguments": {"command": "rm -r build"}}], [{"say": "I heard: $LAST"}]]

@@ -1,6 +1,6 @@
 import { ConflictError, TimeoutError, ValidationError } from './errors.js'
 import type { CallOptions, Transport } from './http.js'
-import { kept, question, type Answer, type Artifact } from './run.js'
+import { kept, question, toBase64, type Answer, type Artifact } from './run.js'
 import type {
   AgentTask, CallList, ModelUsed, PolicyApproval, RoomMessage, Run as RunDocument, RunList, RunShown, StepCall, StreamAnyRunFrame, UsageList,
 } from './schema.js'
@@ -9,12 +9,21 @@ import { clean, type Space } from './space.js'
 /** A frame of the stream of an agent's run: `delta` is a piece of the model's answer, `operation` a tool call, `event` what became of it. */
 export type AgentFrame = StreamAnyRunFrame
 
+/** A picture of a task: PNG, JPEG, GIF or WebP of at most 3 MiB. */
+export interface Pictured {
+  data: Uint8Array
+  /** The name of its file. */
+  name?: string | undefined
+}
+
 /** How a task is given. */
 export interface TaskOptions extends CallOptions {
   /** The run of an agent that has ended. The new one goes on with its conversation, in its space, room and thread unless others are named. */
   after?: AgentRun | string | undefined
   /** The model that answers, by its name in the catalogue; that of the blueprint unless given. */
   model?: string | undefined
+  /** At most 8 that belong to the task, for a model that takes pictures. They become artifacts of the run. */
+  pictures?: readonly (Uint8Array | Pictured)[] | undefined
   /** The space in which the agent works; a new one, as the blueprint says, unless given. */
   space?: Space | string | undefined
   roomId?: string | undefined
@@ -49,10 +58,11 @@ export class Agents {
 
   /** Gives an agent a task, and returns its run at once. The daemon executes it. */
   async start(blueprint: string, task: string | AgentTask, options: TaskOptions = {}): Promise<AgentRun> {
-    const { after, model, space, roomId, threadId, title, version, ...call } = options
+    const { after, model, pictures, space, roomId, threadId, title, version, ...call } = options
     const given = clean({
       after_run_id: after instanceof AgentRun ? after.id : after,
       model,
+      pictures: pictures?.map((p) => (p instanceof Uint8Array ? { data: toBase64(p) } : clean({ data: toBase64(p.data), name: p.name }))),
       space_id: typeof space === 'object' ? space.id : space,
       room_id: roomId,
       thread_id: threadId,

@@ -3,6 +3,7 @@ import { Blueprints, Models } from './blueprints.js'
 import { discover, home } from './discover.js'
 import { AgentboxError } from './errors.js'
 import { Transport, type CallOptions, type Request } from './http.js'
+import { McpServers } from './mcp-servers.js'
 import { start, type Started } from './program.js'
 import type {
   AnswerRequest, ApprovalList, EventList, EventShown, MessageList, MessageRequest, PolicyApproval, PolicyBundle, Room, RoomList, RoomMessage, RoomRequest, RoomThread, ShownRoom,
@@ -36,6 +37,7 @@ export class Agentbox implements AsyncDisposable {
   readonly rooms: Rooms
   readonly blueprints: Blueprints
   readonly models: Models
+  readonly mcpServers: McpServers
   readonly agents: Agents
   readonly http: Transport
 
@@ -54,6 +56,7 @@ export class Agentbox implements AsyncDisposable {
     this.rooms = new Rooms(this.http)
     this.blueprints = new Blueprints(this.http)
     this.models = new Models(this.http)
+    this.mcpServers = new McpServers(this.http)
     this.agents = new Agents(this.http)
   }
 

@@ -1,7 +1,7 @@
 // Agents from their blueprint to their report, against a real daemon and a scripted model.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { AgentRun, ConflictError, NotFoundError, TimeoutError, ValidationError, type AgentFrame, type Agentbox } from '../src/index.js'
+import { AgentRun, AgentboxError, ConflictError, NotFoundError, TimeoutError, ValidationError, type AgentFrame, type Agentbox } from '../src/index.js'
 import { Daemon } from '../src/testing.js'
 import { ADDING, vendor, type Said } from './vendor.js'
 
@@ -19,6 +19,17 @@ const blueprint = (name: string, model: string): string => `api_version: 1\nname
 async function define(name: string, url: string): Promise<void> {
   await client.models.put(name, { dialect: 'generic', base_url: url, model: `${name}-1`, allow_private: true })
   await client.blueprints.register(name, await client.blueprints.lock(blueprint(name, name)))
+}
+
+/** refusal returns the code of a call's refusal. */
+async function refusal(call: Promise<unknown>): Promise<string> {
+  try {
+    await call
+  } catch (err) {
+    if (err instanceof AgentboxError) return err.code
+    throw err
+  }
+  throw new Error('it was not refused')
 }
 
 /** asks waits until the run waits for a person, and returns the question's id. */
@@ -163,4 +174,26 @@ test('an agent asks a person, is told something, and is stopped', async () => {
   assert.match(stopped.error ?? '', /no longer wanted/)
   assert.equal((await stopped.wait()).status, 'cancelled')
   await assert.rejects(stopped.stop(), ConflictError)
+})
+
+/** picture is a PNG of a length, of which only the beginning is one. */
+const picture = (bytes: number): Uint8Array => new Uint8Array(bytes).fill(120).map((b, at) => [137, 80, 78, 71, 13, 10, 26, 10][at] ?? b)
+
+test('a task has pictures, where the model takes them', async () => {
+  await using served = await vendor([], 'a chart')
+  await define('blind', served.url)
+  await assert.rejects(client.agents.start('blind', 'look', { pictures: [picture(20)] }), (err) => err instanceof ValidationError && err.code === 'model_without_images')
+  assert.equal(served.asked.length, 0)
+
+  await client.models.put('sees', { dialect: 'generic', base_url: served.url, model: 'sees-1', allow_private: true, images: true })
+  await client.blueprints.register('sees', await client.blueprints.lock(blueprint('sees', 'sees')))
+  const run = await client.agents.run('sees', 'look', { pictures: [picture(20), { data: picture(0x8001), name: 'chart.png' }] })
+  assert.equal(run.report, 'a chart', run.error)
+  const sent = JSON.stringify(served.asked[0].messages)
+  for (const p of [picture(20), picture(0x8001)]) assert.ok(sent.includes(`data:image/png;base64,${Buffer.from(p).toString('base64')}`))
+  const kept = await run.artifacts()
+  assert.deepEqual((await Promise.all(kept.map((a) => a.bytes()))).map((b) => b.length).toSorted((a, b) => a - b), [20, 0x8001])
+  assert.ok(kept.some((a) => a.raw.title === 'chart.png' && a.mediaType === 'image/png'))
+  assert.equal(await refusal(client.agents.start('sees', 'look', { pictures: [new TextEncoder().encode('hello')] })), 'invalid_picture')
+  assert.equal(await refusal(client.agents.start('sees', 'look', { pictures: Array.from({ length: 9 }, () => picture(20)) })), 'invalid_field')
 })

@@ -219,9 +219,11 @@ class AsyncAgentbox:
         self.events = AsyncEvents(self.transport)
         self.rooms = AsyncRooms(self.transport)
         from .agents import AsyncAgents, AsyncBlueprints, AsyncModels  # which import this module
+        from .mcp_servers import AsyncMcpServers
 
         self.blueprints = AsyncBlueprints(self.transport)
         self.models = AsyncModels(self.transport)
+        self.mcp_servers = AsyncMcpServers(self.transport)
         self.agents = AsyncAgents(self.transport)
 
     async def request(self, method: str, path: str, **kwargs: Any) -> Any:

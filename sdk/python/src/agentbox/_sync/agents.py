@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from .._wire import Json, JsonList, clean, part
+from .._wire import Json, JsonList, clean, part, text_of
 from ..errors import ConflictError, TimeoutError, ValidationError
 from ..results import Answer
 from .client import Artifact, Run, Transport, kept, pages
@@ -112,6 +114,13 @@ class Models:
         return cast("schema.UsageList", self._t.json("GET", "/v1/usage", query=query))
 
 
+def pictured(picture: bytes | os.PathLike[str]) -> Json:
+    """Returns a picture as a task has it."""
+    if isinstance(picture, bytes):
+        return {"data": text_of(picture)}
+    return {"data": text_of(Path(picture).read_bytes()), "name": Path(picture).name}
+
+
 class Agents:
     """The agents that the blueprints of the workspace define."""
 
@@ -125,6 +134,7 @@ class Agents:
         *,
         after: AgentRun | str | None = None,
         model: str | None = None,
+        pictures: Sequence[bytes | os.PathLike[str]] | None = None,
         space_id: str | None = None,
         room_id: str | None = None,
         thread_id: str | None = None,
@@ -135,13 +145,14 @@ class Agents:
         """Gives an agent a task, and returns its run at once. The daemon executes it.
 
         ``after`` is the run of an agent that has ended: the new one goes on with its conversation, in its space, room and thread unless others
-        are named. ``model`` is the model that answers, by its name in the catalogue; that of the blueprint unless given. Without ``space_id``
-        the agent works in a new space, as the blueprint says. ``version`` is that of the blueprint, the newest unless given.
+        are named. ``model`` is the model that answers, by its name in the catalogue; that of the blueprint unless given. ``pictures`` are
+        at most 8 that belong to the task, as bytes or paths of files: PNG, JPEG, GIF or WebP of at most 3 MiB, for a model that takes pictures. They
+        become artifacts of the run. Without ``space_id`` the agent works in a new space, as the blueprint says. ``version`` is that of the blueprint, the newest unless given.
         """
         earlier = after.id if isinstance(after, AgentRun) else after
         body: dict[str, Any] = {"task": task, "after_run_id": earlier, "model": model, "space_id": space_id}
         body |= {"room_id": room_id, "thread_id": thread_id}
-        body |= {"title": title, "version": version}
+        body |= {"title": title, "version": version, "pictures": None if pictures is None else [pictured(p) for p in pictures]}
         path = f"/v1/blueprints/{part(blueprint)}/runs"
         return AgentRun(self._t, self._t.json("POST", path, body=clean(body), idempotency_key=idempotency_key))
 

@@ -220,9 +220,11 @@ class Agentbox:
         self.events = Events(self.transport)
         self.rooms = Rooms(self.transport)
         from .agents import Agents, Blueprints, Models  # which import this module
+        from .mcp_servers import McpServers
 
         self.blueprints = Blueprints(self.transport)
         self.models = Models(self.transport)
+        self.mcp_servers = McpServers(self.transport)
         self.agents = Agents(self.transport)
 
     def request(self, method: str, path: str, **kwargs: Any) -> Any:
