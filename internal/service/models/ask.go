@@ -35,6 +35,7 @@ const MaxAnswerBytes = 8 << 20
 type asking struct {
 	s       *Service
 	ask     model.Ask
+	trial   bool // of what a model can do, whatever its entry says
 	call    string
 	hash    event.Digest
 	doc     model.Called
@@ -49,8 +50,8 @@ func (s *Service) Ask(ctx context.Context, a model.Ask) (model.Reply, error) {
 	return s.seek(ctx, a, false)
 }
 
-// seek gets the answer to a request. If only is true, it calls only the first model of the route.
-func (s *Service) seek(ctx context.Context, a model.Ask, only bool) (model.Reply, error) {
+// seek gets the answer to a request. A trial calls only the first model of the route, also with a picture that its entry does not promise.
+func (s *Service) seek(ctx context.Context, a model.Ask, trial bool) (model.Reply, error) {
 	if err := a.Check(); err != nil {
 		return model.Reply{}, err
 	}
@@ -58,7 +59,7 @@ func (s *Service) seek(ctx context.Context, a model.Ask, only bool) (model.Reply
 	if err != nil {
 		return model.Reply{}, err
 	}
-	c := &asking{s: s, ask: a, call: a.Name(), hash: hash}
+	c := &asking{s: s, ask: a, trial: trial, call: a.Name(), hash: hash}
 	if c.call == "" {
 		c.call = string(id.New[id.Request](s.IDs))
 	} else {
@@ -78,7 +79,7 @@ func (s *Service) seek(ctx context.Context, a model.Ask, only bool) (model.Reply
 	if err != nil {
 		return model.Reply{}, err
 	}
-	if only {
+	if trial {
 		entries = entries[:1]
 	}
 	for i, e := range entries {
@@ -186,7 +187,7 @@ func sentence(err error) string {
 
 // try calls one model until it answers or there are no retries left. done is false if the next model should answer.
 func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool) (_ model.Reply, done bool, _ error) {
-	if c.ask.Request.HasImages() && !e.TakesImages() {
+	if c.ask.Request.HasImages() && !e.TakesImages() && !c.trial {
 		c.pass(e, "no_images", fault.New(model.ErrNoImages.Kind, model.ErrNoImages.Code, "%s", model.ErrNoImages.Msg))
 		return model.Reply{}, false, nil
 	}

@@ -172,3 +172,26 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 }
+
+// TestATestTriesPictures also of a model whose entry does not say that it takes them: that is how people learn what to say.
+func TestATestTriesPictures(t *testing.T) {
+	for answer, want := range map[string]bool{"Red.": true, "Which picture?": false} {
+		f := start(t)
+		held, err := f.Get(t.Context(), ws, "three")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Provider, held.Dialect, held.BaseURL, held.AllowPrivate = model.OpenAI, model.DialectGeneric, "http://127.0.0.1:1", true
+		f.put(held.Entry)
+		f.vendor.script["three"] = []step{says(answer)}
+		got, err := f.Test(t.Context(), f.owner, ws, "three")
+		if err != nil || !got.Reachable || len(got.Capabilities) != 6 || f.vendor.count("three") != 7 {
+			t.Fatalf("asked %d times: %+v, %v", f.vendor.count("three"), got, err)
+		}
+		for _, c := range got.Capabilities {
+			if c.Name == models.Images && c.Works != want {
+				t.Errorf("after %q: got %+v, want %t", answer, c, want)
+			}
+		}
+	}
+}
