@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+import httpx
 import pytest
+from guarded import Guarded
 from vendor import Vendor
 
 from agentbox import Agentbox, AgentboxError, AsyncAgentbox, ConflictError, NotFoundError, ValidationError
@@ -102,6 +105,34 @@ def test_a_login_that_cannot_begin(client: Agentbox) -> None:
             found.append(refused.value.code)
         assert found == ["mcp_login_unwanted", "invalid_field", "no_policy_allows", "mcp_login_not_found", "mcp_login_needed"]
         assert "logged_in" not in client.mcp_servers.get("notes")
+
+
+def test_a_person_logs_in_and_out(client: Agentbox) -> None:
+    with Guarded() as served:
+        host = urlsplit(served.url).netloc
+        client.mcp_servers.put("guarded", url=served.url, login=True)
+        with client.spaces.create(best_effort=True, policy_overrides={"allow": {"domains": [host]}}) as space:
+            with pytest.raises(AgentboxError) as before:
+                client.mcp_servers.look("guarded", space.id)
+            assert before.value.code == "mcp_login_needed"
+            visit = client.mcp_servers.begin_login("guarded", space.id, BACK)
+            sent = httpx.get(visit["authorization_url"])  # as the person's browser does
+            assert sent.headers["location"].startswith(BACK + "?")
+            back = dict(parse_qsl(urlsplit(sent.headers["location"]).query))
+            with pytest.raises(AgentboxError) as other:
+                client.mcp_servers.finish_login("guarded", code=back["code"], state=back["state"] + "x", iss=back["iss"])
+            assert other.value.code == "mcp_login_not_found"
+            server = client.mcp_servers.finish_login("guarded", **back)
+            assert server["logged_in"]["client_id"] == "client-1" and server["logged_in"]["scopes"] == ["tools"]
+            seen = client.mcp_servers.look("guarded", space.id)
+            assert [t.get("name") for t in seen["tools"]] == ["guarded__echo"]
+            shown = json.dumps([server, seen, client.mcp_servers.list()])
+            assert len(served.secrets) == 3 and not [s for s in served.secrets if s in shown]
+            client.mcp_servers.log_out("guarded")
+            assert "logged_in" not in client.mcp_servers.get("guarded")
+            with pytest.raises(AgentboxError) as after:
+                client.mcp_servers.look("guarded", space.id)
+            assert after.value.code == "mcp_login_needed"
 
 
 async def test_an_asynchronous_client_too(home: Path) -> None:

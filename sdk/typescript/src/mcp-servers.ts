@@ -3,7 +3,7 @@ import type { CallOptions, Transport } from './http.js'
 import type { McpReturned, ServedTool, ServerList, ServerSpec, ToolServer, Visit } from './schema.js'
 import type { Space } from './space.js'
 
-/** The most that the daemon needs to reach a server and its issuer, in milliseconds. */
+/** How long a call waits, unless told otherwise, while the daemon asks a server or its issuer; milliseconds. */
 const REACH = 120_000
 
 /** The MCP servers whose tools agents use. A blueprint names them, and agents are offered only tools that a person has trusted. */
@@ -39,7 +39,10 @@ export class McpServers {
   async trust(name: string, tools: readonly Pick<ServedTool, 'tool' | 'tool_sha256'>[], options: CallOptions = {}): Promise<ToolServer> {
     const named = tools.map(({ tool, tool_sha256 }) => {
       if (tool_sha256) return { tool, tool_sha256 }
-      throw new ValidationError(`${tool} has no hash; the server no longer offers it`, { code: 'usage', suggestion: 'look at the server, and leave out tools that are gone' })
+      throw new ValidationError(`${tool} has no hash; the server no longer offers it`, {
+        code: 'usage',
+        suggestion: 'look at the server, and leave out tools that are gone',
+      })
     })
     return this.http.json({ ...options, method: 'POST', path: `${server(name)}/trust`, json: { tools: named } })
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { AgentboxError, ConflictError, NotFoundError, ValidationError, type Agentbox } from '../src/index.js'
 import { Daemon } from '../src/testing.js'
+import { guarded } from './guarded.js'
 import { vendor } from './vendor.js'
 
 let daemon: Daemon
@@ -98,4 +99,28 @@ test('mcp servers: a login that cannot begin, and one that has not begun', async
   assert.equal(await refused(client.mcpServers.finishLogin('notes', { code: 'c', state: 'WQ4HZ5OJ3TGKX2A7SB6YCLV4NE' })), 'mcp_login_not_found')
   assert.equal(await refused(client.mcpServers.logOut('notes')), 'mcp_login_needed')
   assert.equal((await client.mcpServers.get('notes')).logged_in, undefined)
+})
+
+test('mcp servers: a person logs in and out', async () => {
+  await using served = await guarded()
+  await client.mcpServers.put('guarded', { url: served.url, login: true })
+  await using space = await client.spaces.create({ bestEffort: true, policyOverrides: { allow: { domains: [new URL(served.url).host] } } })
+  assert.equal(await refused(client.mcpServers.look('guarded', space)), 'mcp_login_needed')
+  const back = 'http://127.0.0.1:41817/callback'
+  const visit = await client.mcpServers.beginLogin('guarded', space, back)
+  assert.ok(Date.parse(visit.expires_at) > Date.now())
+  const sent = await fetch(visit.authorization_url, { redirect: 'manual' }) // as the person's browser does
+  const address = new URL(sent.headers.get('location') ?? '')
+  assert.equal(address.origin + address.pathname, back)
+  const { code, state, iss } = Object.fromEntries(address.searchParams)
+  assert.equal(await refused(client.mcpServers.finishLogin('guarded', { code, state: `${state}x`, iss })), 'mcp_login_not_found')
+  const server = await client.mcpServers.finishLogin('guarded', { code, state, iss })
+  assert.deepEqual([server.logged_in?.client_id, server.logged_in?.scopes], ['client-1', ['tools']])
+  const seen = await client.mcpServers.look('guarded', space)
+  assert.deepEqual(seen.tools.map((t) => t.name), ['guarded__echo'])
+  assert.equal(served.secrets.length, 3)
+  for (const s of served.secrets) assert.ok(!JSON.stringify([server, seen, await client.mcpServers.list()]).includes(s), s)
+  await client.mcpServers.logOut('guarded')
+  assert.equal((await client.mcpServers.get('guarded')).logged_in, undefined)
+  assert.equal(await refused(client.mcpServers.look('guarded', space)), 'mcp_login_needed')
 })
