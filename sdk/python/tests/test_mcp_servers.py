@@ -119,10 +119,10 @@ def test_a_person_logs_in_and_out(client: Agentbox) -> None:
             sent = httpx.get(visit["authorization_url"])  # as the person's browser does
             assert sent.headers["location"].startswith(BACK + "?")
             back = dict(parse_qsl(urlsplit(sent.headers["location"]).query))
-            with pytest.raises(AgentboxError) as other:
-                client.mcp_servers.finish_login("guarded", code=back["code"], state=back["state"] + "x", iss=back["iss"])
-            assert other.value.code == "mcp_login_not_found"
             server = client.mcp_servers.finish_login("guarded", **back)
+            with pytest.raises(AgentboxError) as again:
+                client.mcp_servers.finish_login("guarded", **back)
+            assert again.value.code == "mcp_login_not_found"
             assert server["logged_in"]["client_id"] == "client-1" and server["logged_in"]["scopes"] == ["tools"]
             seen = client.mcp_servers.look("guarded", space.id)
             assert [t.get("name") for t in seen["tools"]] == ["guarded__echo"]
