@@ -17,7 +17,7 @@ from agentbox import Agentbox
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = (ROOT / "sdk/python/README.md", ROOT / "docs/SDK.md")
-BLOCK = re.compile(r"^(?:<!-- not run: (?P<why>.{10,}) -->\n)?```(?P<language>\w+)\n(?P<body>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^(?:<!-- not run: (?P<why>[^\n]{10,}) -->\n)?```(?P<language>\w+)\n(?P<body>.*?)^```$", re.M | re.S)
 
 
 def blocks() -> Iterator[tuple[str, str, str | None, str]]:
