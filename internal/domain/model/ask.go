@@ -132,7 +132,8 @@ var (
 	// ErrNoImages means that a model takes no pictures.
 	ErrNoImages = fault.New(fault.Invalid, "model_without_images", "the model takes no pictures").
 			With("choose one that does: /model NAME in a chat, or models.default of the blueprint\n" +
-			"if it does take them, say so: agentbox model add NAME ... --images")
+			"if it does take them, write its entry anew: agentbox model add NAME --model MODEL --images --replace\n" +
+			"and with its other flags; then lock and register the blueprints that name it")
 	// ErrNoKey means that the key that an entry names is not kept here.
 	ErrNoKey = fault.New(fault.NotFound, "model_key_missing", "the key that the model names is not set")
 )

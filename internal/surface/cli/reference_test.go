@@ -156,6 +156,7 @@ func reference() string {
 // TestEveryCommandAnswersInJSON runs each command that does something with --json, where no daemon runs: whatever it says is JSON, on the
 // output if it succeeds and on the error output if not.
 func TestEveryCommandAnswersInJSON(t *testing.T) {
+	t.Chdir(t.TempDir()) // some commands write a file
 	asked := 0
 	walk(root((&cmdline.Invocation{})), func(c *cobra.Command) {
 		if c.HasSubCommands() || c.Name() == "help" {

@@ -275,14 +275,18 @@ func (c *chat) say(ctx context.Context, text string) (quit bool, err error) {
 		}
 	}
 	task, pictures, err := c.attached(text)
-	if err != nil {
-		return false, err
+	var made run.Run
+	if err == nil {
+		made, err = c.begin(ctx, task, pictures)
 	}
-	made, err := c.begin(ctx, task, pictures)
-	if err != nil {
-		return false, err
-	}
+	kept := len(c.waiting)
 	c.waiting = nil
+	if err != nil {
+		if kept > 0 {
+			c.err.Line("the message was not sent, and nothing is attached to the next one")
+		}
+		return false, err
+	}
 	return false, c.attend(ctx, made)
 }
 

@@ -1,8 +1,10 @@
 package agentcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -148,14 +150,46 @@ func registered(ctx context.Context, i *cmdline.Invocation, api *client.Client, 
 		return "", err
 	}
 	if !checked.Valid {
-		return "", fault.New(fault.Invalid, "blueprint_invalid", "%s is not a blueprint", term.OneLine(arg, 200)).
-			With("see what is wrong: agentbox blueprint validate " + arg)
+		wrong := ""
+		if len(checked.Problems) > 0 {
+			first := checked.Problems[0]
+			wrong = fmt.Sprintf(": line %d, column %d: %s", first.Line, first.Column, first.Message)
+		}
+		return "", fault.New(fault.Invalid, "blueprint_invalid", "%s is not a blueprint%s", term.OneLine(arg, 200), wrong).
+			With("see all that is wrong: agentbox blueprint validate " + arg)
+	}
+	if err := pinned(ctx, api, arg, checked.Drift); err != nil {
+		return "", err
 	}
 	made, err := api.RegisterBlueprint(ctx, checked.Name, string(text))
 	if err == nil {
 		i.Printer(i.Err).Line("%s is version %d of %s", term.Plain(arg), made.Version, made.Name)
 	}
 	return checked.Name, err
+}
+
+// pinned refuses a file whose pins do not fit, before it becomes the newest version, which could not run.
+func pinned(ctx context.Context, api *client.Client, file string, drift []blueprint.Drift) error {
+	if len(drift) == 0 {
+		return nil
+	}
+	known, err := api.Blueprints(ctx, false, client.Page{Limit: 1})
+	if err != nil || known.Floating {
+		return err
+	}
+	var why []string
+	for _, d := range drift {
+		switch {
+		case d.Now == "":
+			why = append(why, fmt.Sprintf("%s: %s", d.Reference, cmp.Or(d.Reason, "it is not there")))
+		case d.Pinned == "":
+			why = append(why, d.Reference.String()+" is not pinned")
+		default:
+			why = append(why, d.Reference.String()+" has changed since it was pinned")
+		}
+	}
+	return fault.New(fault.Conflict, "blueprint_unpinned", "%s is not registered: %s", term.OneLine(file, 200), strings.Join(why, ", ")).
+		With("pin what is there now: agentbox blueprint lock " + file)
 }
 
 // followAgent prints the work of an agent to standard error until its run ends. If ask is true, it asks the person at this terminal the

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/surface/cli/cmdline"
@@ -82,9 +83,12 @@ func fields(p *term.Printer, m client.ShownModel) {
 func add(i *cmdline.Invocation) *cobra.Command {
 	var spec client.ModelSpec
 	var classes []string
+	var replace bool
 	c := &cobra.Command{
-		Use: "add NAME --model MODEL", Short: "Add a model, or change it", Args: cobra.ExactArgs(1),
-		Long: "Add puts a model into the catalogue. Without --provider and --dialect it is one of z.ai.\n" +
+		Use: "add NAME --model MODEL", Short: "Add a model, or replace one", Args: cobra.ExactArgs(1),
+		Long: "Add puts a model into the catalogue. Without --provider, --dialect and --url it is one of z.ai; with --url alone its dialect " +
+			"is generic.\n" +
+			"--replace replaces the whole entry of a name, so write all flags. Blueprints that name it have to be locked and registered again.\n" +
 			"The key is named, never written here: set it with agentbox model key set.",
 		Example: "  agentbox model add glm --model glm-4.6 --key zai\n" +
 			"  agentbox model add sonnet --provider anthropic --model claude-sonnet-4-5 --key anthropic\n" +
@@ -102,6 +106,7 @@ func add(i *cmdline.Invocation) *cobra.Command {
 	f.IntVar(&spec.MaxOutput, "max-output", 0, "the longest answer in tokens")
 	f.BoolVar(&spec.NoTools, "no-tools", false, "it knows no tool calls: agents call tools in plain text")
 	f.BoolVar(&spec.Images, "images", false, "it takes pictures; models of anthropic and of the dialect openai do without this")
+	f.BoolVar(&replace, "replace", false, "replace the entry of this name")
 	f.StringSliceVar(&classes, "class", nil, "task classes for which it answers where no route does")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if spec.Model == "" {
@@ -110,9 +115,22 @@ func add(i *cmdline.Invocation) *cobra.Command {
 		for _, class := range classes {
 			spec.Classes = append(spec.Classes, model.TaskClass(class))
 		}
+		if spec.BaseURL != "" && spec.Provider == "" && spec.Dialect == "" {
+			spec.Dialect = "generic"
+		}
 		api, err := i.Connect(cmd.Context())
 		if err != nil {
 			return err
+		}
+		if !replace {
+			before, err := api.Model(cmd.Context(), args[0])
+			if err == nil {
+				return fault.New(fault.Conflict, "model_exists", "there is a model %s already: %s at %s", term.Plain(args[0]),
+					term.Plain(before.Model), term.Plain(before.BaseURL)).With("replace all of its entry: --replace, with every flag that it needs")
+			}
+			if fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Invalid {
+				return err
+			}
 		}
 		m, err := api.PutModel(cmd.Context(), args[0], spec)
 		if err != nil {

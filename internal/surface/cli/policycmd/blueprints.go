@@ -37,7 +37,7 @@ models:
   default: main             # the name of a model
 instructions: |
   You work in an isolated space. Say in a sentence what you are about to do, do it with the tools,
-  check the result, and end with a short answer.
+  check the result, put files for the person into out/, and end with a short answer.
 policy: standard            # restrictive, standard or permissive
 artifacts: ["out/**"]       # files of the space that a run keeps when it ends
 limits:
