@@ -361,7 +361,7 @@ func TestInputThatNobodyReads(t *testing.T) {
 	s.Prints(doc.ID, "ready")
 	sent, full := 0, error(nil)
 	for full == nil && sent < 4<<20 {
-		ctx, cancel := context.WithTimeout(s.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(s.Context(), 2*time.Second)
 		if full = s.Runs.Input.Give(ctx, s.Origin, testkit.WS, doc.ID, runs.Given{Stdin: make([]byte, space.MaxInputBytes)}); full == nil {
 			sent += space.MaxInputBytes
 		}
