@@ -3331,7 +3331,7 @@ export interface components {
             valid: boolean;
         };
         Beginning: {
-            /** @description http://127.0.0.1:PORT/PATH, at which the person's machine waits for the browser */
+            /** @description Where the person's machine waits: HTTP at 127.0.0.1, a port and a path */
             redirect_uri: string;
             /** @description Its policy has to permit the hosts of the server and of the issuer */
             space_id: string;

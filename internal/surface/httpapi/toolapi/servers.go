@@ -91,7 +91,7 @@ type looked struct {
 
 type beginning struct {
 	Space    id.Space `json:"space_id" maxLength:"100" doc:"Its policy has to permit the hosts of the server and of the issuer"`
-	Redirect string   `json:"redirect_uri" maxLength:"256" doc:"http://127.0.0.1:PORT/PATH, at which the person's machine waits for the browser"`
+	Redirect string   `json:"redirect_uri" maxLength:"256" doc:"Where the person's machine waits: HTTP at 127.0.0.1, a port and a path"`
 }
 
 type visit struct {
