@@ -71,7 +71,7 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s was not begun", args[0])
 	}
 	<-l.done
-	_ = l.cmd.Wait() // its exit code is what is looked at
+	_ = l.cmd.Wait() // the exit code says how it ended
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(l.said.String()), 0o600))
 	if code := fmt.Sprint(l.cmd.ProcessState.ExitCode()); code != args[1] {
 		ts.Fatalf("%s ended with %s, want %s:\n%s", args[0], code, args[1], l.said.String())

@@ -28,21 +28,7 @@ func TestChatOnATerminal(t *testing.T) {
 		vendor.CloseClientConnections()
 		vendor.Close()
 	})
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}}
-	c.start()
-	blueprint := filepath.Join(t.TempDir(), "worker.yaml")
-	const worker = "api_version: 1\nname: worker\nadapter: {kind: internal}\nmodels: {default: main}\n"
-	if err := os.WriteFile(blueprint, []byte(worker), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{
-		{"model", "add", "main", "--dialect", "generic", "--url", vendor.URL + "/v1", "--model", "m", "--private"},
-		{"blueprint", "lock", blueprint}, {"blueprint", "register", blueprint},
-	} {
-		if out, err := exec.Command("agentbox", append(args, "--data", c.dir)...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
-	}
+	c := worker(t, vendor.URL)
 
 	x := openTerminal(t, 120, 40, "chat", "--data", c.dir) // the only blueprint
 	x.sees("worker> ")
@@ -77,4 +63,25 @@ func TestChatOnATerminal(t *testing.T) {
 	if err != nil || strings.Contains(string(raw), "\ny\n") || !strings.Contains(string(raw), "second task") {
 		t.Errorf("got the history %q (%v), want what was said, less what was answered", raw, err)
 	}
+}
+
+// worker starts a daemon whose only blueprint is an agent named worker, which asks the model of a vendor.
+func worker(t *testing.T, vendor string, flags ...string) *victim {
+	t.Helper()
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: flags}
+	c.start()
+	blueprint := filepath.Join(t.TempDir(), "worker.yaml")
+	const text = "api_version: 1\nname: worker\nadapter: {kind: internal}\nmodels: {default: main}\n"
+	if err := os.WriteFile(blueprint, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"model", "add", "main", "--dialect", "generic", "--url", vendor + "/v1", "--model", "m", "--private"},
+		{"blueprint", "lock", blueprint}, {"blueprint", "register", blueprint},
+	} {
+		if out, err := exec.Command("agentbox", append(args, "--data", c.dir)...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+	}
+	return c
 }

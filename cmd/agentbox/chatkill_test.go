@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,22 +68,7 @@ func TestAChatOutlivesTheDaemon(t *testing.T) {
 		vendor.CloseClientConnections()
 		vendor.Close()
 	})
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{},
-		flags: []string{"--claim-time", "1s"}}
-	c.start()
-	blueprint := filepath.Join(t.TempDir(), "worker.yaml")
-	const worker = "api_version: 1\nname: worker\nadapter: {kind: internal}\nmodels: {default: main}\n"
-	if err := os.WriteFile(blueprint, []byte(worker), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{
-		{"model", "add", "main", "--dialect", "generic", "--url", vendor.URL + "/v1", "--model", "m", "--private"},
-		{"blueprint", "lock", blueprint}, {"blueprint", "register", blueprint},
-	} {
-		if out, err := exec.Command("agentbox", append(args, "--data", c.dir)...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
-	}
+	c := worker(t, vendor.URL, "--claim-time", "1s")
 	chat := exec.Command("agentbox", "chat", "--data", c.dir)
 	in, err := chat.StdinPipe()
 	if err != nil {

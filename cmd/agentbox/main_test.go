@@ -294,7 +294,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(cmd.Process.Signal(unix.SIGINT))
 		}
 	}
-	_ = cmd.Wait() // its exit code is what is looked at
+	_ = cmd.Wait() // the exit code says how it ended
 	if code := fmt.Sprint(cmd.ProcessState.ExitCode()); !found || code != args[0] {
 		ts.Fatalf("matched %v, got exit code %s, want %s", found, code, args[0])
 	}

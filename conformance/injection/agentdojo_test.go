@@ -46,7 +46,8 @@ func read(t *testing.T, path string, into any) {
 	}
 }
 
-// corpus reads a corpus that scripts/injection has made.
+// corpus reads a corpus that scripts/injection has made, as make test does it. A plain go test has none, because the cases come from
+// packages of PyPI and may not be kept here; it skips the test.
 func corpus(t *testing.T, name string, into any) {
 	t.Helper()
 	folder := os.Getenv(casesVar)

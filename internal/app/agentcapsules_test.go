@@ -42,7 +42,7 @@ func family(t *testing.T, parent string, children map[string]string) (*played, m
 	return p, of
 }
 
-// written is what a model is told of a capsule that it has written.
+// written returns the answer to a call that has written a capsule.
 func written(text string, most int) string {
 	return fmt.Sprintf("written: %d of %d characters", len([]rune(text)), most)
 }

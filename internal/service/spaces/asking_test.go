@@ -220,7 +220,7 @@ func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 	}
 }
 
-// Bytes that are not those of the approved hash are not written, whoever sends them.
+// The daemon writes no bytes whose hash is not the approved one. It does not matter who sends them.
 func TestThreat08ContentThatChangesUnderWayIsRefused(t *testing.T) {
 	s := open(t)
 	in := asking(s)

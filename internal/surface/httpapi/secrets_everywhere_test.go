@@ -150,8 +150,8 @@ var countsByItsBytes = map[string][]string{
 // takesNoText are the operations that take a JSON body and no text of anybody that is recorded: they take names that are checked, decide
 // without a record, or, where a name is the key of a document, refuse one that is a secret.
 var takesNoText = strings.Fields(
-	`bootstrap-owner change-role check-blueprint claim-run compare-blueprints explain-policy extend-space finish-mcp-login give-input grant-capability
-	issue-engine-token label-resource lock-blueprint log-in-to-mcp-server login look-at-mcp-server preview-port
+	`bootstrap-owner change-role check-blueprint claim-run compare-blueprints explain-policy extend-space finish-mcp-login give-input
+	grant-capability issue-engine-token label-resource lock-blueprint log-in-to-mcp-server login look-at-mcp-server preview-port
 	put-model-key put-read-cursor refresh register-agent release-claim renew-claim resume-space retain-run rewind-space
 	route-command set-passphrase set-space-policy start-run trust-mcp-tools validate-policy`)
 

@@ -3149,19 +3149,19 @@ export interface components {
             display_name: string;
         };
         AgentTask: {
-            /** @description A run of an agent that has ended, whose conversation this one goes on, in its space, room and thread unless others are named */
+            /** @description An ended run whose conversation goes on, in the same place */
             after_run_id?: string;
-            /** @description The model that answers, of the workspace's catalogue; that of the blueprint without it */
+            /** @description The model that answers; that of the blueprint without it */
             model?: string;
-            /** @description Pictures that belong to the task, for a model that takes them; they become artifacts of the run */
+            /** @description For a model that takes pictures; they become artifacts */
             pictures?: components["schemas"]["Picture"][] | null;
             /** @description The room of the run; that of the space without it */
             room_id?: string;
-            /** @description The space in which it works, or its name; without it, a new one as the blueprint says */
+            /** @description Where it works, by id or name; a new space without it */
             space_id?: string;
             /** @description What the agent is to do, at most 256 KiB */
             task: string;
-            /** @description The agent is told what people post in this thread, before its next turn; without it, a new one in the room of the run */
+            /** @description The agent reads what people post in it; a new one without it */
             thread_id?: string;
             /** @description Of the run; the beginning of the task without it */
             title?: string;
@@ -4572,7 +4572,7 @@ export interface components {
              * @description The most between two pieces of an answer; 120000 unless named
              */
             idle_ms?: number;
-            /** @description It takes pictures; models of anthropic and of the dialect openai do without saying so */
+            /** @description It takes pictures; anthropic and the dialect openai do without this */
             images?: boolean;
             /** @description The name of a key, never the key */
             key?: string;

@@ -27,7 +27,7 @@ type modelSpec struct {
 	IdleMS       int               `json:"idle_ms,omitempty" minimum:"0" doc:"The most between two pieces of an answer; 120000 unless named"`
 	TotalMS      int               `json:"total_ms,omitempty" minimum:"0" doc:"The most for one answer; 600000 unless named"`
 	NoTools      bool              `json:"no_tools,omitempty" doc:"It knows no tool calls: agents call tools in plain text"`
-	Images       bool              `json:"images,omitempty" doc:"It takes pictures; models of anthropic and of the dialect openai do without saying so"`
+	Images       bool              `json:"images,omitempty" doc:"It takes pictures; anthropic and the dialect openai do without this"`
 	Classes      []model.TaskClass `json:"classes,omitempty" maxItems:"32" doc:"Task classes for which it answers where no route does"`
 	Record       string            `json:"record,omitempty" maxLength:"64" doc:"The cassette into which requests and answers are written; none unless named"`
 }

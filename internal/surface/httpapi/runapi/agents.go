@@ -18,12 +18,12 @@ import (
 type agentTask struct {
 	Task     string    `json:"task" minLength:"1" maxLength:"262144" doc:"What the agent is to do, at most 256 KiB"`
 	Version  int       `json:"version,omitempty" minimum:"1" doc:"Of the blueprint; the newest without it"`
-	Space    id.Space  `json:"space_id,omitempty" maxLength:"100" doc:"The space in which it works, or its name; without it, a new one as the blueprint says"`
+	Space    id.Space  `json:"space_id,omitempty" maxLength:"100" doc:"Where it works, by id or name; a new space without it"`
 	Room     id.Room   `json:"room_id,omitempty" maxLength:"64" doc:"The room of the run; that of the space without it"`
-	Thread   id.Thread `json:"thread_id,omitempty" maxLength:"64" doc:"The agent is told what people post in this thread, before its next turn; without it, a new one in the room of the run"`
-	After    id.Run    `json:"after_run_id,omitempty" maxLength:"64" doc:"A run of an agent that has ended, whose conversation this one goes on, in its space, room and thread unless others are named"`
-	Model    string    `json:"model,omitempty" maxLength:"64" doc:"The model that answers, of the workspace's catalogue; that of the blueprint without it"`
-	Pictures []picture `json:"pictures,omitempty" maxItems:"8" doc:"Pictures that belong to the task, for a model that takes them; they become artifacts of the run"`
+	Thread   id.Thread `json:"thread_id,omitempty" maxLength:"64" doc:"The agent reads what people post in it; a new one without it"`
+	After    id.Run    `json:"after_run_id,omitempty" maxLength:"64" doc:"An ended run whose conversation goes on, in the same place"`
+	Model    string    `json:"model,omitempty" maxLength:"64" doc:"The model that answers; that of the blueprint without it"`
+	Pictures []picture `json:"pictures,omitempty" maxItems:"8" doc:"For a model that takes pictures; they become artifacts"`
 	Title    string    `json:"title,omitempty" maxLength:"200" doc:"Of the run; the beginning of the task without it"`
 }
 

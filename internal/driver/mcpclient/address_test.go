@@ -1,0 +1,46 @@
+package mcpclient
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"agentbox/internal/domain/mcp"
+)
+
+// TestTheAddressOfALogin holds which addresses a person is sent to: of https, where the issuer is not one of the own network, and of at most
+// mcp.MaxAddress bytes.
+func TestTheAddressOfALogin(t *testing.T) {
+	long := func(scheme string, size int) string {
+		at := scheme + "://issuer.example/login?state="
+		return at + strings.Repeat("a", size-len(at))
+	}
+	for _, c := range []struct {
+		name    string
+		address string
+		private bool
+		visited bool
+	}{
+		{"the longest", long("https", mcp.MaxAddress), false, true},
+		{"a byte more", long("https", mcp.MaxAddress+1), false, false},
+		{"without https", "http://issuer.example/login", false, false},
+		{"without https in the own network", "http://issuer.example/login", true, true},
+		{"no address", "https://%", false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			visited := ""
+			f := &flow{guard: &guard{target: mcp.Target{Private: c.private}}, by: mcp.Browser{
+				Visit: func(_ context.Context, at string) (mcp.Returned, error) {
+					visited = at
+					return mcp.Returned{Code: "code", State: "state"}, nil
+				},
+			}}
+			_, err := f.visit(t.Context(), &auth.AuthorizationArgs{URL: c.address})
+			if (err == nil) != c.visited || (visited == c.address) != c.visited {
+				t.Errorf("visited %.60q, %v", visited, err)
+			}
+		})
+	}
+}
