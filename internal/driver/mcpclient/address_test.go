@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/mcp"
 )
 
-// TestTheAddressOfALogin holds to which addresses a person is sent. They have at most mcp.MaxAddress bytes, and they are of https unless the
-// issuer is one of the own network.
+// TestTheAddressOfALogin holds to which addresses a person is sent. They have at most mcp.MaxAddress bytes.
+// They are of https unless the issuer is one of the own network.
 func TestTheAddressOfALogin(t *testing.T) {
 	long := func(scheme string, size int) string {
 		at := scheme + "://issuer.example/login?state="
