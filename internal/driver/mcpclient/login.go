@@ -160,7 +160,8 @@ func (f *flow) take(_ context.Context, config *oauth2.Config, token *oauth2.Toke
 	f.hidden = append(f.hidden, token.AccessToken, token.RefreshToken)
 	_, resource, err := read(f.target.Server.URL)
 	f.given = &grant{Server: f.target.Server.URL, Issuer: f.target.Server.Issuer, Client: config.ClientID, Secret: config.ClientSecret,
-		Style: config.Endpoint.AuthStyle, TokenURL: config.Endpoint.TokenURL, Resource: resource, Scopes: config.Scopes, Token: token}
+		Style: config.Endpoint.AuthStyle, TokenURL: config.Endpoint.TokenURL, Resource: resource, Token: token,
+		Scopes: slices.Sorted(slices.Values(config.Scopes))} // the SDK joins them in any order
 	return oauth2.StaticTokenSource(token), err
 }
 
