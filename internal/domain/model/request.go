@@ -4,11 +4,9 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"unicode/utf8"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/policy"
 )
 
 // Role says who speaks in a message.
@@ -155,20 +153,6 @@ func (r Request) Hash() (event.Digest, error) {
 		return event.Digest{}, err
 	}
 	return event.DigestOf(canonical), nil
-}
-
-// Canonical returns the request as RFC 8785 canonical JSON. It refuses text that is not UTF-8, because JSON would fold it.
-func (r Request) Canonical() ([]byte, error) {
-	for _, text := range r.texts() {
-		if !utf8.ValidString(text) {
-			return nil, policy.ErrNotText
-		}
-	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "model_request_invalid", "the request to the model cannot be written as JSON")
-	}
-	return policy.Canonicalize(raw)
 }
 
 func (r Request) texts() []string {

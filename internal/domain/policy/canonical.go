@@ -157,25 +157,27 @@ func (w *writer) object(name string, values map[string]string) {
 	w.b = append(w.b, '}')
 }
 
-// quote writes a string with the escapes of RFC 8785 and no others.
-func (w *writer) quote(s string) {
+func (w *writer) quote(s string) { w.b = AppendString(w.b, s) }
+
+// AppendString appends a string, which must be UTF-8, as canonical JSON: with the escapes of RFC 8785 and no others.
+func AppendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	w.b = append(w.b, '"')
+	b = append(b, '"')
 	start := 0
 	for i := range len(s) {
 		c := s[i]
 		if c >= 0x20 && c != '"' && c != '\\' {
 			continue
 		}
-		w.b = append(w.b, s[start:i]...)
+		b = append(b, s[start:i]...)
 		start = i + 1
 		if short := strings.IndexByte("\b\t\n\f\r\"\\", c); short >= 0 {
-			w.b = append(w.b, '\\', `btnfr"\`[short])
+			b = append(b, '\\', `btnfr"\`[short])
 		} else {
-			w.b = append(w.b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
 	}
-	w.b = append(append(w.b, s[start:]...), '"')
+	return append(append(b, s[start:]...), '"')
 }
 
 // byUTF16 orders names as RFC 8785 does, by their UTF-16 code units.

@@ -157,6 +157,9 @@ type Result struct {
 // Excerpt shortens a text to about a number of characters: its beginning, its end, and between them a line that says how much is missing
 // and how to read it. It returns a short text unchanged, and false.
 func Excerpt(text string, limit int, read string) (string, bool) {
+	if len(text) <= limit { // a character is at least one byte
+		return text, false
+	}
 	runes := []rune(text)
 	if len(runes) <= limit {
 		return text, false
