@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"agentbox/internal/domain/fault"
@@ -142,10 +144,30 @@ func (i Image) canonical(b []byte) []byte {
 	return append(member(append(b, '"'), `"media_type":`, i.MediaType, true), '}')
 }
 
+// schema appends the canonical form of a JSON Schema.
 func schema(b []byte, raw json.RawMessage) ([]byte, error) {
+	if known, ok := schemas.Load(string(raw)); ok {
+		return append(b, known.(string)...), nil
+	}
 	canonical, err := policy.Canonicalize(raw)
+	if err == nil && len(raw) <= maxKeptSchema && keptSchemas.Add(1) <= maxKeptSchemas {
+		schemas.Store(string(raw), string(canonical))
+	}
 	return append(b, canonical...), err
 }
+
+// schemas holds the canonical forms of schemas by the schemas as they were written. All requests of a conversation have the same ones, and
+// the library needs longer for them than all else takes.
+var (
+	schemas     sync.Map
+	keptSchemas atomic.Int64
+)
+
+// The bounds of what is kept, about 16 MiB in all. Further schemas go through the library each time.
+const (
+	maxKeptSchemas = 1024
+	maxKeptSchema  = 8 << 10 // bytes
+)
 
 // member appends a member of an object. An empty text is left out, unless `always` is given and true.
 func member[T ~string](b []byte, name string, text T, always ...bool) []byte {
