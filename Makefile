@@ -31,9 +31,9 @@ demo: build rootfs dataset ## the main job from beginning to end, with a real da
 	@$(BIN)/agentbox demo --out dist/demo $(if $(ASK),--ask) $(if $(MODEL),--model $(MODEL))
 
 .PHONY: test
-test: guest quickjs rootfs nano dataset ## every test
+test: guest quickjs rootfs nano dataset ## every test (four packages at a time: most of them wait for disks, clocks and programs)
 	cd bench && ../scripts/in-memory $(GO) test ./...
-	scripts/in-memory $(GO) test -timeout 40m ./...
+	scripts/in-memory $(GO) test -p 4 -timeout 40m ./...
 	$(MAKE) --no-print-directory bench-smoke
 	$(MAKE) --no-print-directory --jobs 3 --output-sync=target sdk-test e2b-test mcp-test agents-test injection-test
 
