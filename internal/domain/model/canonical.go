@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"agentbox/internal/domain/fault"
@@ -95,7 +93,7 @@ func (r Request) canonicalFast(b []byte) ([]byte, error) {
 		for _, t := range r.Tools {
 			b = member(append(comma(b), '{'), `"description":`, t.Description)
 			b = append(member(b, `"name":`, t.Name, true), `,"schema":`...)
-			if b, err = schema(b, t.Schema); err != nil {
+			if b, err = t.appendSchema(b); err != nil {
 				return nil, err
 			}
 			b = append(b, '}')
@@ -146,28 +144,29 @@ func (i Image) canonical(b []byte) []byte {
 
 // schema appends the canonical form of a JSON Schema.
 func schema(b []byte, raw json.RawMessage) ([]byte, error) {
-	if known, ok := schemas.Load(string(raw)); ok {
-		return append(b, known.(string)...), nil
-	}
 	canonical, err := policy.Canonicalize(raw)
-	if err == nil && len(raw) <= maxKeptSchema && keptSchemas.Add(1) <= maxKeptSchemas {
-		schemas.Store(string(raw), string(canonical))
-	}
 	return append(b, canonical...), err
 }
 
-// schemas holds the canonical forms of schemas by the schemas as they were written. All requests of a conversation have the same ones, and
-// the library needs longer for them than all else takes.
-var (
-	schemas     sync.Map
-	keptSchemas atomic.Int64
-)
+// Prepared returns the tool with the canonical form of its schema, for a tool of many requests: the library needs longer for the schemas
+// than all else in a request takes.
+func (t Tool) Prepared() Tool {
+	if canonical, err := policy.Canonicalize(t.Schema); err == nil {
+		t.prepared = prepared{schema: string(t.Schema), canonical: string(canonical)}
+	}
+	return t
+}
 
-// The bounds of what is kept, about 16 MiB in all. Further schemas go through the library each time.
-const (
-	maxKeptSchemas = 1024
-	maxKeptSchema  = 8 << 10 // bytes
-)
+// prepared is a schema and its canonical form.
+type prepared struct{ schema, canonical string }
+
+// appendSchema appends the canonical form of the tool's schema.
+func (t Tool) appendSchema(b []byte) ([]byte, error) {
+	if t.prepared.canonical != "" && t.prepared.schema == string(t.Schema) { // else it has changed since
+		return append(b, t.prepared.canonical...), nil
+	}
+	return schema(b, t.Schema)
+}
 
 // member appends a member of an object. An empty text is left out, unless `always` is given and true.
 func member[T ~string](b []byte, name string, text T, always ...bool) []byte {

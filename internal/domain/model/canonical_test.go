@@ -20,6 +20,14 @@ func TestCanonicalIsWhatTheLibraryWrites(t *testing.T) {
 			r.Temperature = nil
 			fast++
 		}
+		for i, tool := range r.Tools {
+			if rapid.Bool().Draw(t, "prepared") {
+				r.Tools[i] = tool.Prepared()
+			}
+			if rapid.Bool().Draw(t, "changed since") {
+				r.Tools[i].Schema = json.RawMessage(`{"changed":true}`)
+			}
+		}
 		got, err := r.Canonical()
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +93,9 @@ func fill(t *rapid.T, v reflect.Value, name string) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(t, v.Field(i), v.Type().Name()+"."+v.Type().Field(i).Name)
+			if f := v.Type().Field(i); f.IsExported() {
+				fill(t, v.Field(i), v.Type().Name()+"."+f.Name)
+			}
 		}
 	default:
 		t.Fatalf("%s: this test fills no %s", name, v.Type())

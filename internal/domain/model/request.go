@@ -121,6 +121,8 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"schema"` // JSON Schema of an object
+
+	prepared prepared
 }
 
 // Effort is how much a model shall think. Each dialect maps it to what its endpoint takes.

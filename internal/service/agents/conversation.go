@@ -49,11 +49,12 @@ const (
 // Conversation is the state of an agent's run. Make it with Begin. Then repeat: do what Next asks for, and report it with Answered,
 // Overflowed or Acted.
 type Conversation struct {
-	def   blueprint.Blueprint // with its defaults
-	tools []tool.Tool
-	key   string
-	task  string
-	plain bool // the model calls tools in plain text
+	def     blueprint.Blueprint // with its defaults
+	tools   []tool.Tool
+	offered []model.Tool // the tools as requests offer them
+	key     string
+	task    string
+	plain   bool // the model calls tools in plain text
 
 	pictures []model.Part // of the task
 
@@ -96,7 +97,11 @@ type Next struct {
 // Begin returns the conversation of a new run. The key identifies it for the endpoint's prompt cache.
 func Begin(def blueprint.Blueprint, tools []tool.Tool, key, task string) *Conversation {
 	def = def.Effective()
-	return &Conversation{def: def, tools: tools, key: key, task: task, budget: def.Context.Tokens}
+	c := &Conversation{def: def, tools: tools, key: key, task: task, budget: def.Context.Tokens}
+	for _, t := range tools {
+		c.offered = append(c.offered, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Input}.Prepared())
+	}
+	return c
 }
 
 // Turn returns the number of the next request, from 0 on. While the calls of an answer have no results, it is the number of that request.
@@ -312,11 +317,8 @@ func tokens(r model.Request) int { return r.MostTokens() / bytesAToken }
 // build returns the request. The results of the first c.shortened turns are short.
 func (c *Conversation) build() model.Request {
 	r := model.Request{CacheKey: c.key}
-	for _, t := range c.tools {
-		if c.plain {
-			break
-		}
-		r.Tools = append(r.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Input})
+	if !c.plain {
+		r.Tools = slices.Clone(c.offered)
 	}
 	r.Messages = []model.Message{
 		{Role: model.System, Parts: []model.Part{model.Text(c.system())}},

@@ -90,7 +90,7 @@ func encode(e model.Entry, r model.Request) ([]byte, error) {
 		b.Output.Format = &format{"json_schema", r.Schema}
 	}
 	for _, t := range r.Tools {
-		b.Tools = append(b.Tools, tool(t))
+		b.Tools = append(b.Tools, tool{t.Name, t.Description, t.Schema})
 	}
 	skip := marks(r) - maxMarks // the last ends are worth most
 	mark := func(p model.Part) *cache {
