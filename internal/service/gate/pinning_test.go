@@ -193,3 +193,24 @@ func TestPresetsAndTheirWarnings(t *testing.T) {
 		t.Errorf("of the environment: got %q", said)
 	}
 }
+
+// TestAdjust makes the bundle of a preset with an adjustment, and the overrides by which Resolve makes the same one.
+func TestAdjust(t *testing.T) {
+	h := build(t, nil)
+	b, overrides, err := h.Bundles.Adjust("standard", policy.Adjustment{Deny: []string{"plans/**"}})
+	if err != nil || b.Hash == h.Bundles.Standard().Hash || !strings.Contains(string(overrides), "plans/**") {
+		t.Fatalf("got %+v, %s, %v", b, overrides, err)
+	}
+	if same, err := h.Bundles.Resolve("standard", overrides); err != nil || same.Hash != b.Hash {
+		t.Errorf("by its overrides: got %s, %v, want %s", same.Hash, err, b.Hash)
+	}
+	if b, overrides, err := h.Bundles.Adjust("standard", policy.Adjustment{}); err != nil || overrides != nil || b.Hash != h.Bundles.Standard().Hash {
+		t.Errorf("nothing adjusted: got %s, %s, %v", b.Hash, overrides, err)
+	}
+	if b, overrides, err := h.Bundles.Adjust("nobody", policy.Adjustment{}); err == nil || overrides != nil || !b.Hash.IsZero() {
+		t.Errorf("a preset that is not there: got %+v, %s, %v", b, overrides, err)
+	}
+	if _, _, err := h.Bundles.Adjust("standard", policy.Adjustment{Withhold: []string{"["}}); err == nil {
+		t.Error("a pattern that is none was taken")
+	}
+}
