@@ -204,7 +204,8 @@ func TestAdjust(t *testing.T) {
 	if same, err := h.Bundles.Resolve("standard", overrides); err != nil || same.Hash != b.Hash {
 		t.Errorf("by its overrides: got %s, %v, want %s", same.Hash, err, b.Hash)
 	}
-	if b, overrides, err := h.Bundles.Adjust("standard", policy.Adjustment{}); err != nil || overrides != nil || b.Hash != h.Bundles.Standard().Hash {
+	if b, overrides, err := h.Bundles.Adjust("standard", policy.Adjustment{}); err != nil || overrides != nil ||
+		b.Hash != h.Bundles.Standard().Hash {
 		t.Errorf("nothing adjusted: got %s, %s, %v", b.Hash, overrides, err)
 	}
 	if b, overrides, err := h.Bundles.Adjust("nobody", policy.Adjustment{}); err == nil || overrides != nil || !b.Hash.IsZero() {
