@@ -387,6 +387,8 @@ func blueprintRegister(i *cmdline.Invocation) *cobra.Command {
 				if made.Unpinned > 0 {
 					p.Line("%s not pinned: agentbox blueprint lock %s", map[bool]string{true: "1 reference is",
 						false: strconv.Itoa(made.Unpinned) + " references are"}[made.Unpinned == 1], cmdline.Word(args[0]))
+				} else if made.Summary.Adapter != blueprint.Remote {
+					p.Line("Next: agentbox agent run %s TASK", made.Name)
 				}
 			})
 		},
