@@ -122,7 +122,8 @@ func notARun(ctx context.Context, api *client.Client, r id.Run, err error) error
 		return fault.New(fault.NotFound, "run_not_found", "%s is a blueprint, and here the id of a run is wanted", name).
 			With("list its runs: agentbox agent ls --blueprint " + name)
 	}
-	return fault.New(fault.NotFound, "run_not_found", "no run has the id %q", term.OneLine(name, 100)).With("list the runs of agents: agentbox agent ls")
+	return fault.New(fault.NotFound, "run_not_found", "no run has the id %q", term.OneLine(name, 100)).
+		With("list the runs of agents: agentbox agent ls")
 }
 
 // read returns the state of an agent's run, with its history.

@@ -45,7 +45,8 @@ func TestWhatFailsIsTold(t *testing.T) {
 			{Type: run.ResApprovalRequired, OperationID: "long"}, long}}})
 	}))
 	defer daemon.Close()
-	denied := policy.Refused{Action: policy.ToolCall, Title: "call a tool: http_fetch", Decision: policy.Decision{Reason: "the room has no such tool"}}
+	denied := policy.Refused{Action: policy.ToolCall, Title: "call a tool: http_fetch",
+		Decision: policy.Decision{Reason: "the room has no such tool"}}
 	var out strings.Builder
 	told := teller{p: &term.Printer{Out: &out}, api: client.New(daemon.URL, "abk_x"), made: run.Run{ID: own}, titles: map[string]string{},
 		failed: map[id.Run]bool{}}
@@ -87,7 +88,8 @@ turn 2
 
 	daemon.Close() // a long result that cannot be read says less
 	out.Reset()
-	told.tell(t.Context(), of(child, run.EventErred, run.Ended{Run: child, Operation: "long", Tool: "shell", Kind: "shell", Stored: &run.Input{}}))
+	told.tell(t.Context(), of(child, run.EventErred, run.Ended{Run: child, Operation: "long", Tool: "shell", Kind: "shell",
+		Stored: &run.Input{}}))
 	if want := fmt.Sprintln("  ▸ shell make  ✗ failed"); out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

@@ -26,16 +26,21 @@ func Near(word string, names []string) []string {
 // mostNames is how many names a hint lists.
 const mostNames = 10
 
-// didYouMean says which names are near an unknown one, or else which names there are.
-func didYouMean(word string, names []string) string {
-	if near := Near(word, names); len(near) > 0 {
-		return "did you mean: " + strings.Join(near, ", ")
-	}
-	said := "there are: " + strings.Join(names[:min(len(names), mostNames)], ", ")
+// Listed joins names for a hint, ten of them at most.
+func Listed(names []string) string {
+	said := strings.Join(names[:min(len(names), mostNames)], ", ")
 	if len(names) > mostNames {
 		said += ", and more"
 	}
 	return said
+}
+
+// didYouMean says which names are near an unknown one, or else which names there are.
+func didYouMean(word string, names []string) string {
+	if near := Near(word, names); len(near) > 0 {
+		return "did you mean: " + Listed(near)
+	}
+	return "there are: " + Listed(names)
 }
 
 // BlueprintFile returns the path of the file of this folder that bears the name of a blueprint; "" where there is none.
@@ -67,8 +72,8 @@ func names(all []blueprint.Entry) []string {
 	return out
 }
 
-// UnknownBlueprint returns the error of a request that names a blueprint. Where there is no such blueprint it says so in the person's words,
-// and which one they may have meant.
+// UnknownBlueprint returns the error of a request that names a blueprint. If there is no such blueprint, it says which name was typed, and
+// which one the person may have meant.
 func UnknownBlueprint(ctx context.Context, api *client.Client, name string, err error) error {
 	wrong := blueprint.NameField().Text(name)
 	if fault.CodeOf(err) != blueprint.ErrNotFound.Code && (wrong == "" || fault.KindOf(err) != fault.Invalid) {
@@ -92,8 +97,8 @@ func UnknownBlueprint(ctx context.Context, api *client.Client, name string, err 
 		With(strings.Join(append(hint, "see: agentbox blueprint ls"), "\n"))
 }
 
-// MissingHints says how to mend references of a blueprint to things that are not there: models and blueprints that a person may have meant, and
-// the command that adds a model.
+// MissingHints says how to mend references of a blueprint to things that are not there. It names the models and blueprints that a person
+// may have meant, and the command that adds a model.
 func MissingHints(ctx context.Context, api *client.Client, drift []blueprint.Drift) []string {
 	var hints []string
 	for _, d := range drift {

@@ -69,7 +69,8 @@ func TestNearNames(t *testing.T) {
 	if got := didYouMean("zzzz", many); !strings.HasSuffix(got, ", "+many[mostNames-1]) {
 		t.Errorf("%d names: got %q, want all of them", mostNames, got)
 	}
-	if got := didYouMean("zzzz", slices.Concat(many, []string{"last"})); strings.Contains(got, "last") || !strings.HasSuffix(got, ", and more") {
+	got := didYouMean("zzzz", slices.Concat(many, []string{"last"}))
+	if strings.Contains(got, "last") || !strings.HasSuffix(got, ", and more") {
 		t.Errorf("%d names: got %q, want %d and that there are more", mostNames+1, got, mostNames)
 	}
 }

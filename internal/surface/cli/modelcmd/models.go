@@ -151,7 +151,6 @@ func add(i *cmdline.Invocation) *cobra.Command {
 
 // again says what is to be done with the blueprints that pin a model whose entry changes. It names those whose default model it is.
 func again(ctx context.Context, api *client.Client, name string) string {
-	const most = 10
 	said := "blueprints that pin it have to be locked and registered again"
 	all, err := cmdline.Blueprints(ctx, api)
 	if err != nil {
@@ -166,11 +165,7 @@ func again(ctx context.Context, api *client.Client, name string) string {
 	if len(them) == 0 {
 		return said
 	}
-	said += "; among them: " + strings.Join(them[:min(len(them), most)], ", ")
-	if len(them) > most {
-		said += ", and more"
-	}
-	return said
+	return said + "; among them: " + cmdline.Listed(them)
 }
 
 func remove(i *cmdline.Invocation) *cobra.Command {
@@ -355,7 +350,8 @@ func usage(i *cmdline.Invocation) *cobra.Command {
 				if u.Unpriced > 0 {
 					cost += fmt.Sprintf(" and %d without a price", u.Unpriced)
 				}
-				rows[n] = []term.Cell{term.Text(u.Scope), term.Text(strings.TrimSpace(u.ID + " " + called[u.ID])), term.Text(u.Day), term.Text(fmt.Sprint(u.Requests)),
+				rows[n] = []term.Cell{term.Text(u.Scope), term.Text(strings.TrimSpace(u.ID + " " + called[u.ID])), term.Text(u.Day),
+					term.Text(fmt.Sprint(u.Requests)),
 					term.Text(fmt.Sprint(u.Usage.Tokens())), term.Text(cost), term.Text(fmt.Sprint(u.Reserved.Tokens))}
 			}
 			p.Table("No model was asked.", []string{"scope", "of", "day", "requests", "tokens", "cost", "reserved"}, rows)

@@ -106,8 +106,8 @@ func artifactGet(i *cmdline.Invocation) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "get ARTIFACT", Short: "Write the content of an artifact to standard output, or to a file", Args: cobra.ExactArgs(1),
-		Long: "Get checks the content against its hash. With --json it shows the artifact and no content. With --run, ARTIFACT may be the path\n" +
-			"of a file that the run has kept.",
+		Long: "Get checks the content against its hash. With --json it shows the artifact and no content. With --run, ARTIFACT may be the\n" +
+			"path of a file that the run has kept.",
 		Example: "  agentbox artifact get art_... -o report.md\n  agentbox artifact get out/report.md --run run_... > report.md",
 	}
 	c.Flags().StringVar(&r, "run", "", "the run that has kept the file whose path is named")
