@@ -1,6 +1,7 @@
 package blueprint
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -151,6 +152,37 @@ type Drift struct {
 	Pinned string `json:"pinned,omitempty" doc:"The hash in the blueprint; absent where it has none"`
 	Now    string `json:"now,omitempty" doc:"The hash of what is there now; absent where there is nothing"`
 	Reason string `json:"reason,omitempty" doc:"Why there is nothing"`
+}
+
+// Why says in words why the pin does not fit.
+func (d Drift) Why() string {
+	switch {
+	case d.Now == "":
+		return cmp.Or(d.Reason, "there is no such thing now")
+	case d.Pinned == "":
+		return "not pinned"
+	}
+	return "changed since it was pinned"
+}
+
+// Unfit names the reference, and says why its pin does not fit.
+func (d Drift) Unfit() string {
+	switch {
+	case d.Now == "":
+		return d.Reference.String() + ": " + d.Why()
+	case d.Pinned == "":
+		return d.Reference.String() + " is not pinned"
+	}
+	return d.Reference.String() + " has changed since it was pinned"
+}
+
+// Unfit names references, and says of each why its pin does not fit.
+func Unfit(drift []Drift) string {
+	all := make([]string, len(drift))
+	for n, d := range drift {
+		all[n] = d.Unfit()
+	}
+	return strings.Join(all, ", ")
 }
 
 // Unpinned returns the references that have no pin.

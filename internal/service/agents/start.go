@@ -123,8 +123,9 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 			return run.Run{}, err
 		}
 		if len(drift) > 0 {
-			return run.Run{}, fault.New(ErrUnpinned.Kind, ErrUnpinned.Code, "%s: %s", ErrUnpinned.Msg, drift[0].Reference).
-				With("see all: agentbox blueprint verify FILE; pin them: agentbox blueprint lock FILE; then register it")
+			return run.Run{}, fault.New(ErrUnpinned.Kind, ErrUnpinned.Code, "version %d of the blueprint %s cannot run: %s", version, b.Name,
+				blueprint.Unfit(drift)).
+				With("pin what is there now: agentbox blueprint lock FILE\nthen register the file: agentbox blueprint register FILE")
 		}
 	}
 	if t, err = s.goOn(ctx, t); err != nil {

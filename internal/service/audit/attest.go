@@ -176,7 +176,7 @@ func (f *fold) add(e *event.Event, whole bool) error {
 // ended.
 func (f *fold) settle(doc *run.Run) error {
 	if end := run.EndedBy(f.last); end != doc.Status && (end != "" || doc.Status.Ended()) {
-		return contradicts("it says that the run is %s, and its last event is %s", doc.Status, f.last)
+		return contradicts("it says that the status of the run is %s, and its last event is %s", doc.Status, f.last)
 	}
 	if !f.whole {
 		return nil

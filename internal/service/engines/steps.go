@@ -237,8 +237,8 @@ func (st *Steps) agrees(ctx context.Context, typ string, ws id.Workspace, child 
 		return err
 	}
 	if doc.Status != run.Succeeded {
-		return fault.New(fault.Conflict, step.ErrChildOpen.Code, "the run %s of this tool call is %s; the call succeeds only where its run does",
-			child, doc.Status).
+		return fault.New(fault.Conflict, step.ErrChildOpen.Code,
+			"the run %s of this tool call has the status %s; the call succeeds only where its run does", child, doc.Status).
 			With("Wait until that run has ended, or report that the tool call failed.")
 	}
 	unmet := doc.Unmet()

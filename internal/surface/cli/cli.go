@@ -64,10 +64,10 @@ func Run(ctx context.Context, host cmdline.Host, args []string) int {
 	cmdline.Shells(root)
 	cmdline.Helps(root)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	if _, silent := errors.AsType[*cmdline.Ended](err); err != nil && !silent {
 		i.JSON = i.JSON || asksForJSON(args) // a wrong flag may keep the rest from being read
-		cmdline.Complain(host.Err, i.Printer(host.Err), stopped(ctx, cmdline.UnknownKey(i, err)))
+		cmdline.Complain(host.Err, i.Printer(host.Err), stopped(ctx, cmdline.Typed(ran, cmdline.UnknownKey(i, err))))
 	}
 	return cmdline.ExitCode(err)
 }

@@ -52,6 +52,12 @@ func agentList(i *cmdline.Invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if f.Blueprint != "" && len(page.Runs) == 0 {
+			_, err := api.Blueprint(cmd.Context(), f.Blueprint, 0)
+			if err = cmdline.UnknownBlueprint(cmd.Context(), api, f.Blueprint, err); fault.KindOf(err) == fault.NotFound {
+				return err
+			}
+		}
 		return i.List("runs", page.Runs, page.Next, func(p *term.Printer) {
 			now := i.Clock.Now()
 			rows := make([][]term.Cell, len(page.Runs))
@@ -59,12 +65,26 @@ func agentList(i *cmdline.Invocation) *cobra.Command {
 				rows[n] = []term.Cell{term.Text(string(r.ID)), runview.WhereItStands(r, now), term.Text(r.Blueprint),
 					{Text: term.Ago(now, r.CreatedAt), Colour: term.Faint}, term.Text(r.Title)}
 			}
-			p.Table("No agent has had a task. Give one: agentbox agent run BLUEPRINT TASK", []string{"run", "status", "agent", "asked for", "task"},
-				rows)
+			p.Table(noWork(f), []string{"run", "status", "agent", "asked for", "task"}, rows)
 			cmdline.WriteMore(p, page.Next)
 		})
 	}
 	return c
+}
+
+// noWork says that no run fits a filter, and how to see others or to begin one.
+func noWork(f client.RunFilter) string {
+	of, all := "an agent", "agentbox agent ls"
+	if f.Blueprint != "" {
+		of, all = "the agent "+f.Blueprint, all+" --blueprint "+f.Blueprint
+	}
+	switch {
+	case f.Status != "":
+		return "No run of " + of + " has the status " + f.Status + ". See all: " + all
+	case f.Blueprint != "":
+		return "The agent " + f.Blueprint + " has had no task. Give it one: agentbox agent run " + f.Blueprint + " TASK"
+	}
+	return "No agent has had a task. Give one: agentbox agent run BLUEPRINT TASK"
 }
 
 // work is the state of an agent's run, with its history.
@@ -82,7 +102,7 @@ type work struct {
 func find(ctx context.Context, api *client.Client, r id.Run) (client.RunShown, errand.Mission, error) {
 	shown, err := api.Run(ctx, r)
 	if err != nil {
-		return shown, errand.Mission{}, err
+		return shown, errand.Mission{}, notARun(ctx, api, r, err)
 	}
 	m, ok := errand.ReadMission(shown.Given)
 	if !ok && shown.Work != errand.Agent {
@@ -90,6 +110,20 @@ func find(ctx context.Context, api *client.Client, r id.Run) (client.RunShown, e
 			With("see it with: agentbox runs show " + string(shown.ID) + "\nlist the runs of agents: agentbox agent ls")
 	}
 	return shown, m, nil
+}
+
+// notARun returns the error of a run that was not found. Where a person has named a blueprint instead, it says how to find its runs.
+func notARun(ctx context.Context, api *client.Client, r id.Run, err error) error {
+	kind, name := fault.KindOf(err), string(r)
+	if strings.HasPrefix(name, "run_") || kind != fault.NotFound && kind != fault.Invalid {
+		return err
+	}
+	if _, unknown := api.Blueprint(ctx, name, 0); unknown == nil {
+		return fault.New(fault.NotFound, "run_not_found", "%s is a blueprint, and here the id of a run is wanted", name).
+			With("list its runs: agentbox agent ls --blueprint " + name)
+	}
+	return fault.New(fault.NotFound, "run_not_found", "no run has the id %q", term.OneLine(name, 100)).
+		With("list the runs of agents: agentbox agent ls")
 }
 
 // read returns the state of an agent's run, with its history.
@@ -257,7 +291,7 @@ func agentStop(i *cmdline.Invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.Show(r, func(p *term.Printer) { p.Line("%s is %s", r.ID, r.Status) })
+		return i.Show(r, func(p *term.Printer) { p.Line("%s %s", r.ID, runview.Stands(r.Status)) })
 	}
 	return c
 }
@@ -313,7 +347,7 @@ func steer(ctx context.Context, api *client.Client, r run.Run, text string) (tol
 	case len(text) > maxSteer:
 		return told{}, cmdline.Usage("a message has at most %d bytes; put what is longer into a file of the space", maxSteer)
 	case r.Status.Ended():
-		return told{}, fault.New(fault.Conflict, "run_ended", "the run is %s; nobody would hear it", r.Status).
+		return told{}, fault.New(fault.Conflict, "run_ended", "the run %s; nobody would hear it", runview.Stands(r.Status)).
 			With("go on with it: agentbox chat --resume " + string(r.ID))
 	case r.Thread == "":
 		return told{}, fault.New(fault.Conflict, "run_without_thread", "the run has no thread, because who asked for it may not begin one")

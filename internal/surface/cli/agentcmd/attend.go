@@ -303,18 +303,24 @@ func (a *attended) tool(o run.Outline) {
 	t := &toolLine{id: o.ID, kind: o.Type, summary: o.Summary}
 	a.tools = append(a.tools, t)
 	if a.editor != nil {
-		fmt.Fprint(a.i.Err, a.line(t))
+		fmt.Fprint(a.i.Err, callLine(a.err, t.kind, t.summary))
 		a.open = t
 	}
 }
 
-// line returns the line of a tool call without its result.
-func (a *attended) line(t *toolLine) string {
+// callLine returns the line of a tool call without its result.
+func callLine(p *term.Printer, kind, summary string) string {
 	width := 100
-	if a.err.Width > 0 {
-		width = max(20, a.err.Width-40)
+	if p.Width > 0 {
+		width = max(20, p.Width-40)
 	}
-	return "  " + a.err.Paint(term.Cyan, "▸ "+term.OneLine(t.kind, 40)) + " " + term.OneLine(t.summary, width)
+	return "  " + p.Paint(term.Cyan, "▸ "+term.OneLine(kind, 40)) + " " + term.OneLine(summary, width)
+}
+
+// resultWords returns the words about the result of a tool call, which end its line.
+func resultWords(p *term.Printer, r run.Result) string {
+	words, colour := runview.Said(r)
+	return p.Paint(colour, map[string]string{term.Green: "✓", term.Red: "✗"}[colour]+" "+term.OneLine(words, 200))
 }
 
 // closeTool ends the line of a call that has no result yet.
@@ -342,15 +348,13 @@ func (a *attended) result(r run.Result) {
 		return
 	}
 	of.result = &r
-	words, colour := runview.Said(r)
-	words = a.err.Paint(colour, map[string]string{term.Green: "✓", term.Red: "✗"}[colour]+" "+term.OneLine(words, 200))
 	if a.open == of {
-		fmt.Fprintln(a.i.Err, "  "+words)
+		fmt.Fprintln(a.i.Err, "  "+resultWords(a.err, r))
 		a.open = nil
 		return
 	}
 	a.closeTool()
-	a.err.Line("%s  %s", a.line(of), words)
+	a.err.Line("%s  %s", callLine(a.err, of.kind, of.summary), resultWords(a.err, r))
 }
 
 // question asks the person at this terminal, or prints the command that answers the question.
@@ -436,7 +440,7 @@ func (a *attended) ended(ctx context.Context) error {
 	case shown.Status == run.Cancelled && a.stopped:
 		a.err.Line("%s", a.err.Paint(term.Yellow, "stopped; say how to go on"))
 	case a.failed:
-		a.err.Line("%s", a.err.Paint(term.Red, fmt.Sprintf("the run %s: %s", shown.Status, term.OneLine(why, 300))))
+		a.err.Line("%s", a.err.Paint(term.Red, fmt.Sprintf("the run %s: %s", runview.Stands(shown.Status), term.OneLine(why, 300))))
 	}
 	if n := len(a.runs); shown.Status == run.Failed && out.Turns == 0 && n > 0 && a.runs[n-1] == shown.ID {
 		a.runs = a.runs[:n-1] // it had no turn; the next task continues the task before

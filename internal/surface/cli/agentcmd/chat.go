@@ -70,6 +70,7 @@ func chosen(ctx context.Context, i *cmdline.Invocation, api *client.Client, args
 		name, err := registered(ctx, i, api, args[0])
 		if err == nil {
 			_, err = api.Blueprint(ctx, name, 0)
+			err = cmdline.UnknownBlueprint(ctx, api, name, err)
 		}
 		return name, err
 	}
@@ -298,7 +299,7 @@ func (c *chat) begin(ctx context.Context, task string, pictures []client.Picture
 	}
 	made, err := c.api.RunBlueprint(ctx, c.blueprint, t)
 	if err != nil {
-		return made, err
+		return made, named(ctx, c.api, c.blueprint, err)
 	}
 	c.runs, c.thread, c.room = append(c.runs, made.ID), made.Thread, made.Room
 	if c.space == "" {

@@ -1,7 +1,6 @@
 package agentcmd
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -74,7 +73,7 @@ func agentRun(i *cmdline.Invocation) *cobra.Command {
 		}
 		made, err := api.RunBlueprint(ctx, name, t)
 		if err != nil {
-			return err
+			return named(ctx, api, name, err)
 		}
 		if detach {
 			return i.Show(made, func(p *term.Printer) { p.Line("%s", made.ID) })
@@ -177,19 +176,24 @@ func pinned(ctx context.Context, api *client.Client, file string, drift []bluepr
 	if err != nil || known.Floating {
 		return err
 	}
-	var why []string
-	for _, d := range drift {
-		switch {
-		case d.Now == "":
-			why = append(why, fmt.Sprintf("%s: %s", d.Reference, cmp.Or(d.Reason, "it is not there")))
-		case d.Pinned == "":
-			why = append(why, d.Reference.String()+" is not pinned")
-		default:
-			why = append(why, d.Reference.String()+" has changed since it was pinned")
-		}
+	hints := append(cmdline.MissingHints(ctx, api, drift), "pin what is there now: agentbox blueprint lock "+cmdline.Word(file))
+	return fault.New(fault.Conflict, "blueprint_unpinned", "%s is not registered: %s", term.OneLine(file, 200), blueprint.Unfit(drift)).
+		With(strings.Join(hints, "\n"))
+}
+
+// named returns the error of a task for a registered blueprint, with the names that the person knows: those of blueprints, and of the file
+// that is to be pinned.
+func named(ctx context.Context, api *client.Client, name string, err error) error {
+	if fault.CodeOf(err) != "blueprint_unpinned" {
+		return cmdline.UnknownBlueprint(ctx, api, name, err)
 	}
-	return fault.New(fault.Conflict, "blueprint_unpinned", "%s is not registered: %s", term.OneLine(file, 200), strings.Join(why, ", ")).
-		With("pin what is there now: agentbox blueprint lock " + file)
+	refused, _ := cmdline.AsFault(err)
+	file, hint := cmdline.BlueprintFile(name), ""
+	if file == "" {
+		file, hint = "FILE", "\nits text is shown by: agentbox blueprint show "+cmdline.Word(name)
+	}
+	return refused.With("pin what is there now: agentbox blueprint lock " + file + "\nthen register the file: agentbox blueprint register " +
+		file + hint)
 }
 
 // followAgent prints the work of an agent to standard error until its run ends. If ask is true, it asks the person at this terminal the
@@ -206,9 +210,10 @@ func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 // is told, and waits.
 func Follow(ctx context.Context, p *term.Printer, api *client.Client, made run.Run, answer func(context.Context, id.Approval) error) error {
 	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
-		run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, policy.DeniedType,
-		policy.ApprovalRequestedType,
+		run.EventCreated, run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, step.EventFailed,
+		step.EventUnknown, policy.DeniedType, policy.ApprovalRequestedType,
 	}}
+	told := teller{p: p, api: api, made: made, titles: map[string]string{}, failed: map[id.Run]bool{}}
 	next, stop := iter.Pull2(api.FollowEvents(ctx, shown))
 	defer stop()
 	for {
@@ -228,7 +233,7 @@ func Follow(ctx context.Context, p *term.Printer, api *client.Client, made run.R
 			}
 			continue
 		}
-		tellAgent(p, made, e)
+		told.tell(ctx, e)
 	}
 }
 
@@ -258,33 +263,6 @@ func answered(ctx context.Context, i *cmdline.Invocation, api *client.Client, ap
 			", or deny"))
 	}
 	return nil
-}
-
-// tellAgent prints one event of an agent's run, or of the run in the space of one of its tool calls.
-func tellAgent(p *term.Printer, made run.Run, e event.Event) {
-	var said struct {
-		Title    string          `json:"title"`
-		Tool     string          `json:"tool_name"`
-		Approval string          `json:"approval_id"`
-		Decision json.RawMessage `json:"decision"` // an object of a denial, else a word
-	}
-	var decision struct {
-		Reason string `json:"reason"`
-	}
-	if json.Unmarshal(e.Data, &said) != nil {
-		return
-	}
-	const width = 160
-	switch own := e.Run == made.ID; {
-	case e.Type == policy.ApprovalRequestedType:
-		p.Line("%s", p.Paint(term.Yellow, "  waits for an answer: agentbox approvals show "+term.OneLine(said.Approval, 80)))
-	case e.Type == policy.DeniedType && !own && json.Unmarshal(said.Decision, &decision) == nil:
-		p.Line("%s", p.Paint(term.Red, "  refused: "+term.OneLine(decision.Reason, width)))
-	case e.Type == step.EventCreated && own:
-		p.Line("%s", p.Paint(term.Faint, term.OneLine(said.Title, width)))
-	case e.Type == step.EventInvoked && !own:
-		p.Line("  %s", term.OneLine(said.Tool+": "+said.Title, width))
-	}
 }
 
 // reportOf prints how an agent's run ended.
@@ -319,6 +297,6 @@ func reportOf(ctx context.Context, i *cmdline.Invocation, api *client.Client, ma
 	if shown.Reported != nil && shown.Reported.Message != "" {
 		why = shown.Reported.Message
 	}
-	return fault.New(fault.Conflict, "agent_run_failed", "the run %s: %s", shown.Status, term.OneLine(why, 300)).
+	return fault.New(fault.Conflict, "agent_run_failed", "the run %s: %s", runview.Stands(shown.Status), term.OneLine(why, 300)).
 		With("see what it did: agentbox agent show " + string(made.ID))
 }

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/runview"
 	"agentbox/internal/surface/cli/term"
 )
 
@@ -76,7 +77,7 @@ func (o *Ordered) Made(ctx context.Context, create func() (run.Events, error)) (
 		if err != nil {
 			return result, r, err
 		}
-		return result, r, fault.New(fault.Unavailable, "run_"+string(shown.Status), "the run %s is %s: %s", r, shown.Status,
+		return result, r, fault.New(fault.Unavailable, "run_"+string(shown.Status), "the run %s %s: %s", r, runview.Stands(shown.Status),
 			cmdline.First(shown.Error,
 				"its command was not begun"))
 	}

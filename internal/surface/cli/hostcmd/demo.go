@@ -241,7 +241,7 @@ func (d *showcase) yes(ctx context.Context, api *client.Client, approval id.Appr
 func (d *showcase) collect(ctx context.Context, api *client.Client) error {
 	d.chapter("The artifacts")
 	if d.shown.Status != run.Succeeded {
-		d.p.Line("the run is %s; its files are not collected", d.shown.Status)
+		d.p.Line("the run %s; its files are not collected", runview.Stands(d.shown.Status))
 		return nil
 	}
 	names := []string{"report.md", "out/weather.svg", "out/summary.json"}

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/model"
 	"agentbox/internal/surface/cli/agentcmd"
 	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/runview"
 	"agentbox/internal/surface/cli/term"
 )
 
@@ -64,7 +65,7 @@ func (d *showcase) task(ctx context.Context, api *client.Client) error {
 	if d.agent.Reported != nil {
 		_ = json.Unmarshal(d.agent.Reported.Output, &out) // a run that failed has none
 	}
-	d.p.Line("\nthe agent's run %s: %s", d.agent.Status, term.Plain(out.Report+d.agent.Error))
+	d.p.Line("\nthe agent's run %s: %s", runview.Stands(d.agent.Status), term.Plain(out.Report+d.agent.Error))
 	return nil
 }
 

@@ -2,6 +2,7 @@
 package modelcmd
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -122,11 +123,13 @@ func add(i *cmdline.Invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		before, err := api.Model(cmd.Context(), args[0])
 		if !replace {
-			before, err := api.Model(cmd.Context(), args[0])
 			if err == nil {
 				return fault.New(fault.Conflict, "model_exists", "there is a model %s already: %s at %s", term.Plain(args[0]),
-					term.Plain(before.Model), term.Plain(before.BaseURL)).With("replace all of its entry: --replace, with every flag that it needs")
+					term.Plain(before.Model), term.Plain(before.BaseURL)).
+					With("replace all of its entry: --replace, with every flag that it needs\n" +
+						again(cmd.Context(), api, args[0]))
 			}
 			if fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Invalid {
 				return err
@@ -136,9 +139,33 @@ func add(i *cmdline.Invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.Show(m, func(p *term.Printer) { fields(p, m) })
+		return i.Show(m, func(p *term.Printer) {
+			fields(p, m)
+			if before.Name != "" && before.Hash != m.Hash {
+				p.Line("%s", p.Paint(term.Yellow, again(cmd.Context(), api, args[0])))
+			}
+		})
 	}
 	return c
+}
+
+// again says what is to be done with the blueprints that pin a model whose entry changes. It names those whose default model it is.
+func again(ctx context.Context, api *client.Client, name string) string {
+	said := "blueprints that pin it have to be locked and registered again"
+	all, err := cmdline.Blueprints(ctx, api)
+	if err != nil {
+		return said // which ones is seen when they run
+	}
+	var them []string
+	for _, b := range all {
+		if b.Summary.Model == name {
+			them = append(them, b.Name)
+		}
+	}
+	if len(them) == 0 {
+		return said
+	}
+	return said + "; among them: " + cmdline.Listed(them)
 }
 
 func remove(i *cmdline.Invocation) *cobra.Command {
@@ -299,7 +326,7 @@ func usage(i *cmdline.Invocation) *cobra.Command {
 		Example: "  agentbox model usage\n  agentbox model usage --by agent --day 2026-11-28\n  agentbox model usage --run run_...",
 	}
 	f := c.Flags()
-	f.StringVar(&scope, "by", model.ScopeWorkspace, "workspace, run, agent, room or model")
+	f.StringVar(&scope, "by", model.ScopeWorkspace, "workspace, run, agent (the principal who gave agents their tasks), room or model")
 	f.StringVar(&day, "day", "", "a day of UTC, such as 2026-11-28")
 	f.StringVar(&run, "run", "", "this run only")
 	f.IntVar(&limit, "limit", 100, "how many at most, 1 to 1000")
@@ -313,17 +340,37 @@ func usage(i *cmdline.Invocation) *cobra.Command {
 			return err
 		}
 		return i.List("usage", out.Usage, "", func(p *term.Printer) {
+			called := map[string]string{}
+			if scope == model.ScopeAgent {
+				called = principals(cmd.Context(), api, out.Usage)
+			}
 			rows := make([][]term.Cell, len(out.Usage))
 			for n, u := range out.Usage {
 				cost := strings.TrimSpace(u.Cost.String() + " " + out.Currency)
 				if u.Unpriced > 0 {
 					cost += fmt.Sprintf(" and %d without a price", u.Unpriced)
 				}
-				rows[n] = []term.Cell{term.Text(u.Scope), term.Text(u.ID), term.Text(u.Day), term.Text(fmt.Sprint(u.Requests)),
+				rows[n] = []term.Cell{term.Text(u.Scope), term.Text(strings.TrimSpace(u.ID + " " + called[u.ID])), term.Text(u.Day),
+					term.Text(fmt.Sprint(u.Requests)),
 					term.Text(fmt.Sprint(u.Usage.Tokens())), term.Text(cost), term.Text(fmt.Sprint(u.Reserved.Tokens))}
 			}
 			p.Table("No model was asked.", []string{"scope", "of", "day", "requests", "tokens", "cost", "reserved"}, rows)
 		})
 	}
 	return c
+}
+
+// principals returns the names of the principals of some usage, by their ids. It leaves those out that it cannot read.
+func principals(ctx context.Context, api *client.Client, of []model.Used) map[string]string {
+	called := map[string]string{}
+	for _, u := range of {
+		if _, known := called[u.ID]; known {
+			continue
+		}
+		called[u.ID] = ""
+		if found, err := api.Principal(ctx, id.Principal(u.ID)); err == nil {
+			called[u.ID] = found.Name
+		}
+	}
+	return called
 }

@@ -1,9 +1,11 @@
 package policycmd
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +39,8 @@ models:
   default: main             # the name of a model
 instructions: |
   You work in an isolated space. Say in a sentence what you are about to do, do it with the tools,
-  check the result, put files for the person into out/, and end with a short answer.
+  check the result, and end with a short answer. Put results for the person into out/: only the files
+  there are kept when you are done.
 policy: standard            # restrictive, standard or permissive
 artifacts: ["out/**"]       # files of the space that a run keeps when it ends
 limits:
@@ -67,7 +70,7 @@ func blueprintInit(i *cmdline.Invocation) *cobra.Command {
 			return err
 		}
 		return i.Show(map[string]string{"file": args[0], "name": name}, func(p *term.Printer) {
-			p.Line("%s is written. Next: agentbox blueprint validate %s", term.Plain(args[0]), term.Plain(args[0]))
+			p.Line("%s is written. Next: agentbox blueprint validate %s", term.Plain(args[0]), cmdline.Word(args[0]))
 		})
 	}
 	return c
@@ -119,9 +122,13 @@ func blueprintValidate(i *cmdline.Invocation) *cobra.Command {
 		if len(args) == 0 {
 			return cmdline.Usage("name the file of the blueprint, or - for standard input")
 		}
-		checked, err := checkBlueprint(i, cmd, args[0])
+		api, _, checked, err := checkBlueprint(i, cmd, args[0])
 		if err != nil {
 			return err
+		}
+		var hints []string
+		if !i.JSON {
+			hints = cmdline.MissingHints(cmd.Context(), api, checked.Drift)
 		}
 		err = i.Show(checked, func(p *term.Printer) {
 			for _, b := range checked.Problems {
@@ -130,6 +137,7 @@ func blueprintValidate(i *cmdline.Invocation) *cobra.Command {
 			if checked.Valid {
 				p.Line("%s is a blueprint: %s", term.Plain(args[0]), checked.Name)
 				p.Fields("hash", checked.Hash, "not pinned", references(checked.Unpinned))
+				writeAdvice(p, args[0], checked.Drift, hints)
 			}
 		})
 		if err == nil && !checked.Valid {
@@ -138,6 +146,25 @@ func blueprintValidate(i *cmdline.Invocation) *cobra.Command {
 		return err
 	}
 	return c
+}
+
+// writeAdvice warns about what a valid blueprint names and is not there, with what mends it, and says what to do next.
+func writeAdvice(p *term.Printer, file string, drift []blueprint.Drift, hints []string) {
+	for _, d := range drift {
+		if d.Now == "" {
+			p.Line("%s", p.Paint(term.Yellow, "warning: "+term.Plain(d.Unfit())))
+		}
+	}
+	for _, hint := range hints {
+		p.Line("%s", term.Plain(hint))
+	}
+	switch {
+	case file == "-" || len(hints) > 0:
+	case len(drift) > 0:
+		p.Line("Next: agentbox blueprint lock %s", cmdline.Word(file))
+	default:
+		p.Line("Next: agentbox blueprint register %s", cmdline.Word(file))
+	}
 }
 
 func references(all []blueprint.Reference) string {
@@ -171,16 +198,17 @@ func blueprintKeys(i *cmdline.Invocation) error {
 	})
 }
 
-func checkBlueprint(i *cmdline.Invocation, cmd *cobra.Command, file string) (client.CheckedBlueprint, error) {
-	text, err := readBlueprint(i, file)
-	if err != nil {
-		return client.CheckedBlueprint{}, err
+// checkBlueprint reads a file and has the daemon check it.
+func checkBlueprint(i *cmdline.Invocation, cmd *cobra.Command, file string) (api *client.Client, text string,
+	checked client.CheckedBlueprint, err error) {
+	if text, err = readBlueprint(i, file); err != nil {
+		return nil, "", checked, err
 	}
-	api, err := i.Connect(cmd.Context())
-	if err != nil {
-		return client.CheckedBlueprint{}, err
+	if api, err = i.Connect(cmd.Context()); err != nil {
+		return nil, "", checked, err
 	}
-	return api.CheckBlueprint(cmd.Context(), text)
+	checked, err = api.CheckBlueprint(cmd.Context(), text)
+	return api, text, checked, err
 }
 
 func blueprintLock(i *cmdline.Invocation) *cobra.Command {
@@ -202,7 +230,7 @@ func blueprintLock(i *cmdline.Invocation) *cobra.Command {
 		}
 		locked, err := api.LockBlueprint(cmd.Context(), text)
 		if err != nil {
-			return err
+			return unlockable(cmd.Context(), api, args[0], text, err)
 		}
 		if dry || args[0] == "-" {
 			return i.Show(locked, func(p *term.Printer) { p.Line("%s", strings.TrimSuffix(locked.Text, "\n")) })
@@ -215,17 +243,42 @@ func blueprintLock(i *cmdline.Invocation) *cobra.Command {
 		return i.Show(locked, func(p *term.Printer) {
 			p.Line("%s", map[bool]string{true: "the pins fit already", false: "the pins are written into " +
 				term.Plain(args[0])}[locked.Text == text])
+			p.Line("Next: agentbox blueprint register %s", cmdline.Word(args[0]))
 		})
 	}
 	return c
 }
 
+// unlockable returns the error of a blueprint that cannot be pinned. If it names things that are not there, the error says which, and how
+// to mend that.
+func unlockable(ctx context.Context, api *client.Client, file, text string, err error) error {
+	if fault.KindOf(err) != fault.NotFound {
+		return err
+	}
+	checked, failed := api.CheckBlueprint(ctx, text)
+	missing := slices.DeleteFunc(checked.Drift, func(d blueprint.Drift) bool { return d.Now != "" })
+	if failed != nil || len(missing) == 0 {
+		return err
+	}
+	return fault.New(fault.NotFound, fault.CodeOf(err), "%s cannot be pinned: %s", term.OneLine(file, 200), blueprint.Unfit(missing)).
+		With(strings.Join(cmdline.MissingHints(ctx, api, missing), "\n"))
+}
+
 func blueprintVerify(i *cmdline.Invocation) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify FILE", Short: "Check that every pin of a blueprint fits what is there now", Args: cobra.ExactArgs(1),
-		Long: "Verify names each reference whose pin is missing or does not fit what is there now, and ends with 3 if there is one.",
+		Use: "verify FILE|NAME", Short: "Check that every pin of a blueprint fits what is there now", Args: cobra.ExactArgs(1),
+		Long: "Verify names each reference whose pin is missing or does not fit what is there now, and ends with 3 if there is one. It reads\n" +
+			"the file; where there is no such file, the blueprint that is registered under the name: NAME, or NAME@3 for its third version.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			checked, err := checkBlueprint(i, cmd, args[0])
+			api, err := i.Connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			text, err := blueprintText(i, cmd, api, args[0])
+			if err != nil {
+				return err
+			}
+			checked, err := api.CheckBlueprint(cmd.Context(), text)
 			if err != nil {
 				return err
 			}
@@ -235,7 +288,7 @@ func blueprintVerify(i *cmdline.Invocation) *cobra.Command {
 				}
 				rows := make([][]term.Cell, len(checked.Drift))
 				for n, d := range checked.Drift {
-					rows[n] = []term.Cell{term.Text(d.String()), term.Text(shortHash(d.Pinned)), term.Text(shortHash(d.Now)), term.Text(d.Reason)}
+					rows[n] = []term.Cell{term.Text(d.String()), term.Text(shortHash(d.Pinned)), term.Text(shortHash(d.Now)), term.Text(d.Why())}
 				}
 				if checked.Valid {
 					p.Table("Every pin fits.", []string{"reference", "pinned", "now", "why"}, rows)
@@ -295,7 +348,7 @@ func blueprintDiff(i *cmdline.Invocation) *cobra.Command {
 
 // blueprintText returns the text of a file, or of a version of a registered blueprint where there is no such file.
 func blueprintText(i *cmdline.Invocation, cmd *cobra.Command, api *client.Client, name string) (string, error) {
-	if _, err := os.Stat(name); err == nil || name == "-" {
+	if _, err := os.Stat(name); err == nil || name == "-" || strings.ContainsAny(name, "./") {
 		return readBlueprint(i, name)
 	}
 	name, number, numbered := strings.Cut(name, "@")
@@ -307,22 +360,14 @@ func blueprintText(i *cmdline.Invocation, cmd *cobra.Command, api *client.Client
 		}
 	}
 	found, err := api.Blueprint(cmd.Context(), name, version)
-	return found.Source.Text, err
+	return found.Source.Text, cmdline.UnknownBlueprint(cmd.Context(), api, name, err)
 }
 
 func blueprintRegister(i *cmdline.Invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "register FILE", Short: "Register a blueprint, or a new version of it", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			checked, err := checkBlueprint(i, cmd, args[0])
-			if err != nil {
-				return err
-			}
-			text, err := readBlueprint(i, args[0])
-			if err != nil {
-				return err
-			}
-			api, err := i.Connect(cmd.Context())
+			api, text, checked, err := checkBlueprint(i, cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -340,7 +385,10 @@ func blueprintRegister(i *cmdline.Invocation) *cobra.Command {
 			return i.Show(made, func(p *term.Printer) {
 				p.Line("%s is registered, version %d", made.Name, made.Version)
 				if made.Unpinned > 0 {
-					p.Line("%d references are not pinned: agentbox blueprint lock %s", made.Unpinned, term.Plain(args[0]))
+					p.Line("%s not pinned: agentbox blueprint lock %s", map[bool]string{true: "1 reference is",
+						false: strconv.Itoa(made.Unpinned) + " references are"}[made.Unpinned == 1], cmdline.Word(args[0]))
+				} else if made.Summary.Adapter != blueprint.Remote {
+					p.Line("Next: agentbox agent run %s TASK", made.Name)
 				}
 			})
 		},
@@ -403,7 +451,7 @@ func blueprintShow(i *cmdline.Invocation) *cobra.Command {
 			}
 			b, err := api.Blueprint(cmd.Context(), name, version)
 			if err != nil {
-				return err
+				return cmdline.UnknownBlueprint(cmd.Context(), api, name, err)
 			}
 			return i.Show(b, func(p *term.Printer) {
 				state := ""
@@ -430,7 +478,7 @@ func blueprintRemove(i *cmdline.Invocation) *cobra.Command {
 				return err
 			}
 			if err := api.RemoveBlueprint(cmd.Context(), args[0], reason); err != nil {
-				return err
+				return cmdline.UnknownBlueprint(cmd.Context(), api, args[0], err)
 			}
 			return i.Show(map[string]string{"removed": args[0]}, func(p *term.Printer) { p.Line("%s is removed", term.Plain(args[0])) })
 		},

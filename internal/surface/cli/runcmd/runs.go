@@ -161,7 +161,7 @@ func runCancel(i *cmdline.Invocation) *cobra.Command {
 		}
 		return i.Show(r, func(p *term.Printer) {
 			if r.Status.Ended() {
-				p.Line("%s is %s", r.ID, r.Status)
+				p.Line("%s %s", r.ID, runview.Stands(r.Status))
 			} else {
 				p.Line("%s is being ended", r.ID)
 			}

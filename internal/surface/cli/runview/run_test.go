@@ -23,3 +23,15 @@ func TestWhereItStandsSaysHowLongAnEngineIsSilent(t *testing.T) {
 		}
 	}
 }
+
+// TestStandsIsASentence: behind "the run" the words about each status make a sentence.
+func TestStandsIsASentence(t *testing.T) {
+	for status, want := range map[run.Status]string{
+		run.Queued: "is queued", run.Running: "is running", run.AwaitingApproval: "waits for a person", run.Succeeded: "succeeded",
+		run.Failed: "failed", run.Cancelled: "was cancelled", "new": "is new",
+	} {
+		if got := Stands(status); got != want {
+			t.Errorf("%s: got %q, want %q", status, got, want)
+		}
+	}
+}

@@ -38,6 +38,19 @@ func Full(t run.Tasks) string {
 	return said
 }
 
+// Stands says in words where a run stands: "the run" goes before them.
+func Stands(s run.Status) string {
+	switch s {
+	case run.Succeeded, run.Failed:
+		return string(s)
+	case run.Cancelled:
+		return "was cancelled"
+	case run.AwaitingApproval:
+		return "waits for a person"
+	}
+	return "is " + term.OneLine(string(s), 40)
+}
+
 // Said puts a result event into a few words, with the colour that suits it.
 func Said(e run.Result) (string, string) {
 	switch e.Type {

@@ -1,12 +1,14 @@
 package spacecmd
 
 import (
+	"context"
 	"crypto/sha256"
 	"hash"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -99,13 +101,16 @@ func artifactPut(i *cmdline.Invocation) *cobra.Command {
 
 func artifactGet(i *cmdline.Invocation) *cobra.Command {
 	var (
-		out   string
-		force bool
+		out, r string
+		force  bool
 	)
 	c := &cobra.Command{
 		Use: "get ARTIFACT", Short: "Write the content of an artifact to standard output, or to a file", Args: cobra.ExactArgs(1),
-		Long: "Get checks the content against its hash. With --json it shows the artifact and no content.",
+		Long: "Get checks the content against its hash. With --json it shows the artifact and no content. With --run, ARTIFACT may be the\n" +
+			"path of a file that the run has kept.",
+		Example: "  agentbox artifact get art_... -o report.md\n  agentbox artifact get out/report.md --run run_... > report.md",
 	}
+	c.Flags().StringVar(&r, "run", "", "the run that has kept the file whose path is named")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write")
 	c.Flags().BoolVarP(&force, "force", "f", false, "replace the file if it exists")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -113,7 +118,7 @@ func artifactGet(i *cmdline.Invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		a, err := api.Artifact(cmd.Context(), id.Artifact(args[0]))
+		a, err := artifactNamed(cmd.Context(), api, args[0], id.Run(r))
 		if err != nil || i.JSON {
 			return errOr(err, func() error { return i.Show(a, nil) })
 		}
@@ -134,6 +139,33 @@ func artifactGet(i *cmdline.Invocation) *cobra.Command {
 		return err
 	}
 	return c
+}
+
+// artifactNamed returns an artifact by its id, or by its path in a run that has kept it.
+func artifactNamed(ctx context.Context, api *client.Client, name string, r id.Run) (step.Artifact, error) {
+	if isID := strings.HasPrefix(name, "art_"); isID || r == "" {
+		a, err := api.Artifact(ctx, id.Artifact(name))
+		if fault.KindOf(err) == fault.NotFound && !isID {
+			return a, fault.New(fault.NotFound, fault.CodeOf(err), "no artifact has the id %q", term.OneLine(name, 200)).
+				With("name the run of a kept file: agentbox artifact get PATH --run RUN\nsee: agentbox artifact list")
+		}
+		return a, err
+	}
+	kept, err := cmdline.All(func(cursor string) ([]step.Artifact, string, error) {
+		page, err := api.Artifacts(ctx, r, client.Page{Cursor: cursor, Limit: 100})
+		return page.Artifacts, page.Next, err
+	})
+	if err != nil {
+		return step.Artifact{}, err
+	}
+	path := strings.TrimPrefix(name, "./")
+	for _, a := range kept { // the newest first
+		if a.Path != "" && a.Path == path {
+			return a, nil
+		}
+	}
+	return step.Artifact{}, fault.New(fault.NotFound, step.ErrArtifactNotFound.Code, "the run %s has kept no file with the path %q", r,
+		term.OneLine(name, 200)).With("see what it has kept: agentbox artifact list --run " + string(r))
 }
 
 // Checked is the content of an artifact. Reading it ends with an error if its length or hash is not the artifact's.
