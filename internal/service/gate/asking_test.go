@@ -273,6 +273,11 @@ func TestAskingOnce(t *testing.T) {
 		err) != "nothing_to_ask" {
 		t.Errorf("an effect of a run: got %v", err)
 	}
+	outside := h.shell("standard", "rm -r x")
+	outside.Run, outside.Space = "", ""
+	if q, err := h.AskOnce(ctx, h.origin(h.agent), h.judge(outside), event.Batch{Workspace: ws}); err != nil || q.ID == "" {
+		t.Errorf("such an effect outside of a run: got %+v, %v", q, err)
+	}
 }
 
 // Who requested a question, or sent it, takes it back while it is open, but not what a run in a space waits for.
