@@ -278,6 +278,11 @@ func TestAskingOnce(t *testing.T) {
 	if q, err := h.AskOnce(ctx, h.origin(h.agent), h.judge(outside), event.Batch{Workspace: ws}); err != nil || q.ID == "" {
 		t.Errorf("such an effect outside of a run: got %+v, %v", q, err)
 	}
+	fetch := policy.Action{Type: policy.HTTPFetch, Workspace: ws, Room: room, Principal: h.agent, Target: "example.com", Method: "GET",
+		Run: h.shell("standard", "rm -r x").Run, Bundle: h.bundles["permissive"].Hash}
+	if q, err := h.AskOnce(ctx, h.origin(h.agent), h.judge(fetch), event.Batch{Workspace: ws}); err != nil || q.ID == "" {
+		t.Errorf("a request to the network for a run: got %+v, %v", q, err)
+	}
 }
 
 // Who requested a question, or sent it, takes it back while it is open, but not what a run in a space waits for.
