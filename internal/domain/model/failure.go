@@ -27,13 +27,14 @@ type Failure struct {
 	Status  int           `json:"status,omitempty"`   // of HTTP; 0 where there was none
 	Code    string        `json:"code,omitempty"`     // the vendor's own, where there is one
 	Message string        `json:"message"`            // a sentence; it quotes at most a short, printable piece of what the endpoint said
+	Advice  string        `json:"advice,omitempty"`   // what a person can do; it begins with a small letter
 	After   time.Duration `json:"after_ns,omitempty"` // how long the endpoint asks to wait; 0 where it does not say
 	Begun   bool          `json:"begun,omitempty"`    // pieces of an answer had come, so that the request is paid for
 	Usage   Usage         `json:"usage,omitzero"`     // what the endpoint said was used until then
 	Err     error         `json:"-"`
 }
 
-// Error returns the message, the class, and the vendor's code.
+// Error returns the message, the status, the vendor's code, and what a person can do.
 func (f *Failure) Error() string {
 	text := f.Message
 	if f.Status != 0 {
@@ -41,6 +42,9 @@ func (f *Failure) Error() string {
 	}
 	if f.Code != "" {
 		text += fmt.Sprintf(" [%s]", f.Code)
+	}
+	if f.Advice != "" {
+		text += "; " + f.Advice
 	}
 	return text
 }

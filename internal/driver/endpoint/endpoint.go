@@ -5,6 +5,7 @@ package endpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -126,7 +127,7 @@ func (c *Client) Stream(ctx context.Context, q Request, each func(Event) (done b
 	resp, err := client.Do(req)
 	if err != nil {
 		finish()
-		err = broken(ctx, inner, err, "the endpoint cannot be reached")
+		err = broken(ctx, inner, err, unreached(q.URL, err))
 		cancel(nil)
 		return err
 	}
@@ -238,8 +239,13 @@ func (q Request) failed(status int, header http.Header, body []byte) *model.Fail
 	case status == http.StatusTooManyRequests:
 		f.Message = "the endpoint takes no more requests now"
 	}
+	refused, advice := q.refusal(status)
+	f.Message = cmp.Or(refused, f.Message)
 	if q.Refine != nil {
 		q.Refine(f, status, header, body)
+	}
+	if f.Class == model.Final {
+		f.Advice = advice
 	}
 	return f
 }

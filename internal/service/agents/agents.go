@@ -310,7 +310,7 @@ func (s *session) answered(ctx context.Context, ask model.Ask) (*errand.Result, 
 			s.conversation.Overflowed()
 			return nil, nil
 		case ofVendor:
-			return failure(FailModel, "%s: %v", vendor.Class, err), nil
+			return failure(FailModel, "%v", err), nil
 		case errors.Is(err, model.ErrTime):
 			s.conversation.Work(reply.Took)
 			return s.conversation.late().End, nil

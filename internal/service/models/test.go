@@ -35,8 +35,8 @@ type Capability struct {
 // Tested is the result of Test.
 type Tested struct {
 	Model        string       `json:"model"`
-	Reachable    bool         `json:"reachable"`
-	Failure      string       `json:"failure,omitempty" doc:"Why it is not"`
+	Reachable    bool         `json:"reachable" doc:"Whether it answered the first question"`
+	Failure      string       `json:"failure,omitempty" doc:"Why it did not: it cannot be reached, its key was refused, or something else"`
 	Class        model.Class  `json:"failure_class,omitempty"`
 	First        int64        `json:"first_piece_ms" doc:"Until the first piece of the first answer"`
 	Capabilities []Capability `json:"capabilities" nullable:"false"`

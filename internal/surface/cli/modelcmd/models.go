@@ -189,7 +189,7 @@ func test(i *cmdline.Invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "test NAME", Short: "Ask a model a few short questions, and say what it can do", Args: cobra.ExactArgs(1),
 		Long: "Test tries streaming, tools, images, structured output, reasoning and caching. The questions cost what they cost.\n" +
-			"It ends with 8 if the model cannot be reached.",
+			"It ends with 8 if the model does not answer, and says why.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.Connect(cmd.Context())
 			if err != nil {
@@ -201,7 +201,7 @@ func test(i *cmdline.Invocation) *cobra.Command {
 			}
 			err = i.Show(out, func(p *term.Printer) {
 				if !out.Reachable {
-					p.Line("%s cannot be reached: %s", term.Plain(out.Model), term.Plain(out.Failure))
+					p.Line("%s does not answer: %s", term.Plain(out.Model), term.Plain(out.Failure))
 					return
 				}
 				rows := make([][]term.Cell, len(out.Capabilities))

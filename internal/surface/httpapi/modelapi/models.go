@@ -122,7 +122,7 @@ func (s *Models) Register() {
 		ID: "test-model", Needs: wire.Does(policy.ModelCall), Method: http.MethodPost, Path: "/v1/models/{model}/test", Tag: "models",
 		Summary: "Ask a model a few short questions, and say what it can do", Repeat: wire.RepeatRefused,
 		Detail: "Tries streaming, tools, images, structured output, reasoning and caching. Each question is a request to the model: it costs " +
-			"what it costs, and counts against the budgets. A model that cannot be reached is an answer, not an error.",
+			"what it costs, and counts against the budgets. A model that does not answer is an answer, not an error.",
 	}, func(ctx context.Context, c wire.Call, in *ModelPath) (*struct{ Body models.Tested }, error) {
 		out, err := s.models.Test(ctx, c.Origin(), c.Caller.Workspace, in.Name)
 		return &struct{ Body models.Tested }{out}, err
