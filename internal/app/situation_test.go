@@ -396,6 +396,7 @@ func (x *stage) plain(story string) string {
 	story = strings.ReplaceAll(story, x.first.URL, "http://first")
 	if x.second != nil {
 		story = strings.ReplaceAll(story, x.second.URL, "http://second")
+		story = strings.ReplaceAll(story, strings.TrimPrefix(x.second.URL, "http://"), "second")
 	}
 	story = strings.ReplaceAll(story, strings.TrimPrefix(x.first.URL, "http://"), "first")
 	story = anyTime.ReplaceAllString(anyID.ReplaceAllString(story, "$1"), "TIME")

@@ -166,10 +166,11 @@ func TestTheKillSwitchHoldsAnAgent(t *testing.T) {
 	x.play(t, s)
 }
 
-// TestTheCircuitOfAModelIsOpen has a model fail five times in a row. The next run meets an open circuit: nothing is sent.
+// TestTheCircuitOfAModelIsOpen has a model fail five times in a row. The next run meets an open circuit, and has less time than that is
+// open: nothing is sent.
 func TestTheCircuitOfAModelIsOpen(t *testing.T) {
 	d := situationDaemon(t, t.TempDir(), 0)
-	s := situation{name: "broken", end: agents.FailModel, scenes: []scene{{fails: "broken"}}}
+	s := situation{name: "broken", end: agents.FailModel, more: "limits: {seconds: 20}\n", scenes: []scene{{fails: "broken"}}}
 	x := prepare(t, d, s, chatWire)
 	x.play(t, s)
 	x.play(t, s)

@@ -31,7 +31,8 @@ type Ask struct {
 	// Above are the runs for which the run works, the nearest first, with their limits. Its use counts for each of them, too.
 	Above []Above
 
-	// Time is how long models may work on the request in all, over every try, also those before a restart. 0 bounds nothing.
+	// Time is how long models may work on the request in all, over every try, also those before a restart. Waits for an open circuit breaker
+	// count. 0 bounds nothing; then the request does not wait for a circuit breaker.
 	Time time.Duration
 
 	// Emit gets the pieces of the answer while they come, for those who watch. It may be nil, and ends the request by an error. After a piece
@@ -104,7 +105,8 @@ type Reply struct {
 	Priced   bool   `json:"priced"`            // the prices file has a price for every attempt
 	Repeated bool   `json:"repeated,omitzero"` // it was recorded before: nothing was sent
 
-	// Took is how long models have worked on it, as it is recorded: the sum over all tries. It is set beside an error, too.
+	// Took is how long models have worked on it, as it is recorded: the sum over all tries, and over the waits for an open circuit
+	// breaker. It is set beside an error, too.
 	Took time.Duration `json:"-"`
 }
 

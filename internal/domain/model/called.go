@@ -14,6 +14,7 @@ const (
 	EventAnswered = "model.answered" // its answer
 	EventFailed   = "model.failed"   // why it has none
 	EventRefused  = "model.refused"  // nothing was sent: a budget, a price, or no model that can be asked
+	EventDeferred = "model.deferred" // nothing is sent for some time: the circuit breaker of a model is open
 )
 
 // Asked is the data of model.asked.
@@ -84,6 +85,18 @@ type Unsent struct {
 	Passed  []Passed     `json:"passed_over,omitempty"`
 }
 
+// Deferred is the data of model.deferred.
+type Deferred struct {
+	Call   string    `json:"call_id"`
+	Step   int       `json:"run_step,omitempty"`
+	Part   string    `json:"part,omitempty"`
+	Entry  string    `json:"model"`
+	Code   string    `json:"code"` // circuit_open
+	Reason string    `json:"reason"`
+	Until  time.Time `json:"until"`
+	WaitMS int64     `json:"wait_ms"` // counts as time of models, in full from the beginning of the wait
+}
+
 // maxAttempts is how many attempts the document of a call lists, the last ones.
 const maxAttempts = 20
 
@@ -118,6 +131,7 @@ type Called struct {
 	Usage     Usage        `json:"usage"` // of all attempts
 	Cost      Amount       `json:"cost"`
 	Millis    int64        `json:"duration_ms,omitempty"` // of all attempts; one whose end a crash hid counts nothing
+	Waited    int64        `json:"waited_ms,omitempty"`   // for open circuit breakers
 	Unpriced  bool         `json:"unpriced,omitempty"`    // the price of an attempt is not known
 	Answered  id.Event     `json:"answer_event_id,omitempty"`
 	Entry     string       `json:"model,omitempty"` // which answered
@@ -145,6 +159,13 @@ func (c Called) Evolve(e event.Event) (Called, error) {
 		tries := slices.Concat(c.Tries, []Attempt{{N: d.Attempt, Entry: d.Entry, AskedAt: e.OccurredAt, Reserve: d.Reserve, Day: d.Day,
 			Reason: d.Reason}})
 		c.Tries = tries[max(0, len(tries)-maxAttempts):]
+	case EventDeferred:
+		d, err := event.Decode[Deferred](e)
+		if err != nil {
+			return c, err
+		}
+		c.ID, c.Run, c.Room, c.Step, c.Part, c.Principal = d.Call, e.Run, e.Room, d.Step, d.Part, e.Principal
+		c.Waited += max(d.WaitMS, 0)
 	case EventAnswered, EventFailed:
 		d, err := event.Decode[Outcome](e)
 		if err != nil {
@@ -189,6 +210,9 @@ func Remains(e event.Event) (any, error) {
 		return d, err
 	case EventRefused:
 		d, err := event.Decode[Unsent](e)
+		return d, err
+	case EventDeferred:
+		d, err := event.Decode[Deferred](e)
 		return d, err
 	}
 	return nil, nil

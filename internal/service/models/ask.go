@@ -43,6 +43,12 @@ type asking struct {
 	prices  model.Prices
 	passed  []model.Passed
 	last    error // of the last model that was called or skipped
+
+	tries  map[string]int   // requests that were sent, by entry
+	spent  map[string]error // entries that are asked no more, and why
+	open   *deferral        // the open circuit that ends first
+	probes int              // waits for a request of another one that tries a model
+	waited time.Duration    // for an open circuit, before the next request
 }
 
 // Ask implements model.Asker.
@@ -59,7 +65,7 @@ func (s *Service) seek(ctx context.Context, a model.Ask, trial bool) (model.Repl
 	if err != nil {
 		return model.Reply{}, err
 	}
-	c := &asking{s: s, ask: a, trial: trial, call: a.Name(), hash: hash}
+	c := &asking{s: s, ask: a, trial: trial, call: a.Name(), hash: hash, tries: map[string]int{}, spent: map[string]error{}}
 	if c.call == "" {
 		c.call = string(id.New[id.Request](s.IDs))
 	} else {
@@ -75,26 +81,49 @@ func (s *Service) seek(ctx context.Context, a model.Ask, trial bool) (model.Repl
 	if c.prices, err = s.Prices(); err != nil {
 		return model.Reply{}, err
 	}
-	entries, reason, err := s.route(ctx, a)
-	if err != nil {
-		return model.Reply{}, err
-	}
-	if trial {
-		entries = entries[:1]
-	}
-	for i, e := range entries {
-		reply, done, err := c.try(ctx, e, reason, i+1 < len(entries))
+	for {
+		reply, done, err := c.round(ctx)
 		if done || err != nil {
 			reply.Took = c.took()
 			return reply, err
 		}
-		reason = fmt.Sprintf("fallback: %s", c.passed[len(c.passed)-1].Reason)
+		again, err := c.awaits(ctx)
+		if err != nil {
+			return model.Reply{Took: c.took()}, err
+		}
+		if !again {
+			return model.Reply{Took: c.took()}, c.unsent(ctx)
+		}
 	}
-	return model.Reply{Took: c.took()}, c.unsent(ctx)
 }
 
-// took returns how long models have worked on the request, as far as it is recorded.
-func (c *asking) took() time.Duration { return time.Duration(c.doc.Millis) * time.Millisecond }
+// round calls the models of the route, one after the other, until one answers. done is false if none could be called.
+func (c *asking) round(ctx context.Context) (_ model.Reply, done bool, _ error) {
+	entries, reason, err := c.s.route(ctx, c.ask)
+	if err != nil {
+		return model.Reply{}, false, err
+	}
+	if c.trial {
+		entries = entries[:1]
+	}
+	if c.waited > 0 {
+		reason = fmt.Sprintf("it was left alone for %s: %s", c.waited, reason)
+	}
+	c.passed, c.last, c.open = nil, nil, nil
+	for i, e := range entries {
+		reply, done, err := c.try(ctx, e, reason, i+1 < len(entries))
+		if done || err != nil {
+			return reply, done, err
+		}
+		reason = fmt.Sprintf("fallback: %s", c.passed[len(c.passed)-1].Reason)
+	}
+	return model.Reply{}, false, nil
+}
+
+// took returns how long models have worked on the request, and how long it has waited for them, as far as it is recorded.
+func (c *asking) took() time.Duration {
+	return time.Duration(c.doc.Millis+c.doc.Waited) * time.Millisecond
+}
 
 // look reads the document of the request.
 func (c *asking) look(ctx context.Context) (err error) {
@@ -191,21 +220,22 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 		c.pass(e, "no_images", fault.New(model.ErrNoImages.Kind, model.ErrNoImages.Code, "%s", model.ErrNoImages.Msg))
 		return model.Reply{}, false, nil
 	}
-	at := named{c.ask.Workspace, e.Name}
-	waited := time.Duration(0)
-	for n := 1; ; n++ {
+	if err := c.spent[e.Name]; err != nil {
+		c.pass(e, "failed", err)
+		return model.Reply{}, false, nil
+	}
+	at := named{c.ask.Workspace, e.Name, e.Hash}
+	waited := c.waited
+	for n := c.tries[e.Name] + 1; ; n++ {
 		if c.ask.Time > 0 && c.took() >= c.ask.Time {
 			return model.Reply{}, true, model.ErrTime
 		}
-		why, until := c.s.breakers.admit(at, c.s.Clock.Now())
-		if why != "" {
-			c.pass(e, "circuit_open", &model.Failure{Class: model.Busy, Code: "circuit_open", Message: why,
-				After: max(until.Sub(c.s.Clock.Now()), 0)})
+		if c.shut(e, at) {
 			return model.Reply{}, false, nil
 		}
 		begun, err := c.begin(ctx, e, reason, waited)
 		if err != nil {
-			c.s.breakers.report(at, c.s.Clock.Now(), nil, false)
+			c.report(at, nil, false)
 			code, next := passable(err)
 			if !next {
 				return model.Reply{}, true, err
@@ -214,8 +244,8 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 			return model.Reply{}, false, nil
 		}
 		answer, f, err := c.send(ctx, e, begun)
-		counts := err == nil || f != nil
-		c.s.breakers.report(at, c.s.Clock.Now(), f, counts)
+		c.tries[e.Name], c.waited = n, 0
+		c.report(at, f, err == nil || f != nil)
 		if err == nil {
 			return c.reply(answer, e.Name, false), true, nil
 		}
@@ -228,6 +258,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 		}
 		switch d.next {
 		case model.NextFallback:
+			c.spent[e.Name] = f
 			c.pass(e, "failed", f)
 			return model.Reply{}, false, nil
 		case model.NextNothing:

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 )
@@ -23,10 +24,11 @@ type breakers struct {
 	of map[named]*breaker
 }
 
-// named is an entry of a workspace.
+// named is an entry of a workspace, as it is now: a changed entry begins with a closed breaker.
 type named struct {
 	ws   id.Workspace
 	name string
+	hash event.Digest
 }
 
 type breaker struct {
@@ -34,25 +36,33 @@ type breaker struct {
 	opened   int       // how often since the last answer
 	until    time.Time // the breaker is open until then
 	trying   bool      // one request is trying the model
+	last     string    // why it failed the last time
 }
 
-// admit returns "" if the request may use the model; then the caller must report its outcome. Otherwise it returns the reason, and until
-// when the breaker is open.
-func (b *breakers) admit(of named, now time.Time) (reason string, until time.Time) {
+// circuit is a breaker that does not let a request through.
+type circuit struct {
+	reason string
+	until  time.Time
+	trying bool // another request tries the model now; until is a guess
+}
+
+// admit returns nil if the request may use the model; then the caller must report its outcome. Otherwise it returns the open circuit.
+func (b *breakers) admit(of named, now time.Time) *circuit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.of[of]
 	switch {
 	case one == nil || one.opened == 0:
-		return "", time.Time{}
+		return nil
 	case now.Before(one.until):
-		return fmt.Sprintf("it failed %d times in a row, and is left alone until %s", one.failures, one.until.UTC().Format(time.RFC3339)),
-			one.until
+		return &circuit{reason: fmt.Sprintf("the model %s is left alone until %s (failures in a row: %d; the last one: %s)", of.name,
+			one.until.UTC().Format(time.RFC3339), one.failures, one.last), until: one.until}
 	case one.trying:
-		return "it failed before, and another request tries now whether it works again", now.Add(time.Second)
+		return &circuit{reason: fmt.Sprintf("the model %s failed before (%s), and another request tries now whether it works again", of.name,
+			one.last), until: now.Add(probeFirst), trying: true}
 	}
 	one.trying = true
-	return "", time.Time{}
+	return nil
 }
 
 // report notes the outcome of an admitted request. A nil failure is an answer. counts is false for an outcome that shows nothing about the
@@ -79,6 +89,7 @@ func (b *breakers) report(of named, now time.Time, f *model.Failure, counts bool
 		delete(b.of, of)
 	default:
 		one.failures++
+		one.last = f.Error()
 		if was || one.failures >= breakAfter || f.Class == model.Money {
 			one.until = now.Add(min(breakFirst<<min(one.opened, 4), breakMost))
 			one.opened++

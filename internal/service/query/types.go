@@ -56,6 +56,7 @@ var eventTypes = []string{
 	blueprint.EventRegistered, blueprint.EventChanged, blueprint.EventRemoved,
 	model.EventAdded, model.EventChanged, model.EventRemoved, model.EventRoutesSet, model.EventBudgetsSet, model.EventKeySet,
 	model.EventKeyRemoved, model.EventAsked, model.EventAnswered, model.EventFailed, model.EventRefused,
+	model.EventDeferred,
 	mcp.EventAdded, mcp.EventChanged, mcp.EventRemoved, mcp.EventListed, mcp.EventQuarantined, mcp.EventTrusted, mcp.EventCalled,
 	mcp.EventEnded, mcp.EventLoggedIn, mcp.EventLoggedOut,
 	leak.EventDetected, node.EventRemoved,
