@@ -74,6 +74,7 @@ func process() cmdline.Host {
 		Doctor: func(ctx context.Context, d cmdline.Daemon) ([]space.Report, error) {
 			return app.Doctor(ctx, config(d), slog.New(slog.DiscardHandler)), nil
 		},
+		Problems:  func(d cmdline.Daemon) []string { return app.FileProblems(config(d)) },
 		RunModule: runModule,
 		Audit:     audit(),
 		Backup: func(ctx context.Context, d cmdline.Daemon, file string, keys bool, progress func(int, int64)) (cmdline.Kept, error) {

@@ -149,7 +149,7 @@ func Up(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger, r
 
 func newApp(c Config, clock event.Clock, logger *slog.Logger) *App {
 	a := &App{Config: c, clock: clock, steady: newSteady(clock.Now()), logger: logger, metrics: telemetry.NewMetrics(Version)}
-	a.together.app, a.upkeep.app = a, a
+	a.together.app, a.upkeep.app, a.upkeep.models.app = a, a, a
 	return a
 }
 
@@ -239,7 +239,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.owner(ctx); err != nil {
 		return nil, err
 	}
-	if err := a.loadModels(ctx); err != nil {
+	if err := a.upkeep.models.load(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.does("puts in order what an earlier daemon left"); err != nil {

@@ -1,13 +1,12 @@
 package app
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
@@ -68,24 +67,10 @@ func written(path string) ([]byte, error) {
 		return nil, nil
 	}
 	if err == nil && info.Size() > models.MaxFileBytes {
-		return nil, fault.New(fault.Invalid, "file_too_large", "%s has %d bytes; the limit is %d", path, info.Size(), models.MaxFileBytes)
+		return nil, fault.New(fault.Invalid, "file_too_large", "%s has %d bytes; the limit is %d", filepath.Base(path), info.Size(), models.MaxFileBytes)
 	}
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "file_unreadable", "%s cannot be read", path)
+		return nil, fault.Wrap(err, fault.Unavailable, "file_unreadable", "%s cannot be read", filepath.Base(path))
 	}
 	return os.ReadFile(path)
-}
-
-// loadModels makes the catalogue of the default workspace that of the file of models. Without a file, and without one before, nothing
-// changes.
-func (a *App) loadModels(ctx context.Context) error {
-	raw, err := written(a.path(modelsFile))
-	if err != nil {
-		return err
-	}
-	err = a.Models.Load(ctx, event.Origin{Principal: a.Owner}, id.DefaultWorkspace, raw)
-	if err != nil {
-		return fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "the file %s cannot be used", a.path(modelsFile))
-	}
-	return nil
 }

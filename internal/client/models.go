@@ -49,6 +49,7 @@ type ModelList struct {
 	Keys     []model.KeyName `json:"keys"`
 	Date     string          `json:"prices_date,omitempty"`
 	Currency string          `json:"currency,omitempty"`
+	Problem  string          `json:"file_problem,omitempty"` // why the file of models is not used
 }
 
 // TestedModel is the result of a test of a model.

@@ -2,7 +2,6 @@ package models
 
 import (
 	"bytes"
-	"context"
 	"encoding"
 	"errors"
 	"fmt"
@@ -14,9 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 )
@@ -35,12 +32,34 @@ type File struct {
 	Models  []model.Entry  `json:"models"`
 	Routes  []model.Route  `json:"routes"`
 	Budgets []model.Budget `json:"budgets"`
+
+	lines map[string][]int // of the items of each list
 }
 
 // ReadFile reads the text of a file of models strictly: YAML without anchors, aliases and tags.
 func ReadFile(text []byte) (File, error) {
 	var f File
-	return f, strictly("models_file_invalid", text, &f)
+	if err := strictly(codeFile, text, &f); err != nil {
+		return f, err
+	}
+	f.lines = linesOf(text)
+	return f, nil
+}
+
+// linesOf returns the lines on which the items of the lists of a valid file begin.
+func linesOf(text []byte) map[string][]int {
+	lines := map[string][]int{}
+	var doc yaml.Node
+	if yaml.Unmarshal(text, &doc) != nil || len(doc.Content) == 0 {
+		return lines
+	}
+	for i := 0; i+1 < len(doc.Content[0].Content); i += 2 {
+		for _, item := range doc.Content[0].Content[i+1].Content {
+			name := doc.Content[0].Content[i].Value
+			lines[name] = append(lines[name], item.Line)
+		}
+	}
+	return lines
 }
 
 // ReadPrices reads the text of a file of prices strictly. An empty text has no prices.
@@ -53,58 +72,6 @@ func ReadPrices(text []byte) (model.Prices, error) {
 		return p, err
 	}
 	return p, p.Check()
-}
-
-// Load puts the entries of the file into the catalogue. Entries of the API stay; entries of an earlier file go.
-func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace, text []byte) error {
-	f, err := ReadFile(text)
-	if err != nil {
-		return err
-	}
-	names := map[string]bool{}
-	for _, e := range f.Models {
-		if names[e.Name] {
-			return fault.New(fault.Invalid, "models_file_invalid", "two models of the file are named %.64q", e.Name)
-		}
-		names[e.Name] = true
-		if err := e.Complete().Check(); err != nil {
-			return fault.Wrap(err, fault.Invalid, "models_file_invalid", "the model %.64q of the file", e.Name)
-		}
-	}
-	if err := model.CheckBudgets(f.Budgets); err != nil {
-		return err
-	}
-	held, err := s.List(ctx, ws, "", model.MaxEntries)
-	if err != nil {
-		return err
-	}
-	for _, e := range f.Models {
-		if _, err := s.put(ctx, origin, ws, e, model.FromFile); err != nil {
-			return err
-		}
-	}
-	now, err := s.Settings(ctx, ws)
-	if err != nil {
-		return err
-	}
-	if f.Routes != nil || now.RoutesSource == model.FromFile {
-		if err := s.setRoutes(ctx, origin, ws, f.Routes, sourceOf(f.Routes != nil)); err != nil {
-			return err
-		}
-	}
-	if f.Budgets != nil || now.BudgetsSource == model.FromFile {
-		if err := s.setBudgets(ctx, origin, ws, f.Budgets, sourceOf(f.Budgets != nil)); err != nil {
-			return err
-		}
-	}
-	for _, h := range held {
-		if h.Source == model.FromFile && !names[h.Name] {
-			if err := s.remove(ctx, origin, ws, h.Name, "the file does not name it any more", model.FromFile); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // sourceOf returns the source of a setting: the file if it has the setting, otherwise "", so that the API may set it.

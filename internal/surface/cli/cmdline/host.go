@@ -90,6 +90,8 @@ type Host struct {
 	ModelContext func(ctx context.Context, c ModelContext, in io.ReadCloser, out io.WriteCloser) error
 	// Doctor probes the isolation tiers of the host.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
+	// Problems returns what is wrong with the files that people write into a data directory.
+	Problems func(d Daemon) []string
 	// RunModule runs a WebAssembly module, without a daemon.
 	RunModule func(ctx context.Context, m Module) (ModuleEnd, error)
 	// Audit proves the log of a data directory, whether or not a daemon runs on it.

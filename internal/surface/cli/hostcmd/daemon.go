@@ -184,6 +184,8 @@ func root(d *cmdline.Daemon) (err error) {
 type diagnosis struct {
 	OK    bool           `json:"ok"` // a space can be made in some tier
 	Tiers []space.Report `json:"tiers"`
+
+	Problems []string `json:"problems"` // of files that people write into the data directory
 }
 
 // Doctor shows which isolation tiers the host supports.
@@ -206,13 +208,19 @@ func Doctor(i *cmdline.Invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found := diagnosis{Tiers: reports}
+		found := diagnosis{Tiers: reports, Problems: []string{}}
+		if i.Problems != nil {
+			found.Problems = append(found.Problems, i.Problems(d)...)
+		}
 		for _, r := range reports {
 			found.OK = found.OK || r.OK || r.Limited
 		}
 		if err := i.Show(found, func(p *term.Printer) {
 			for _, r := range reports {
 				writeReport(p, r)
+			}
+			for _, problem := range found.Problems {
+				p.Line("%s %s", p.Paint(term.Red, "✗"), term.Plain(problem))
 			}
 		}); err != nil {
 			return err

@@ -47,6 +47,9 @@ func list(i *cmdline.Invocation) *cobra.Command {
 				}
 				p.Table("The workspace has no models. Add one: agentbox model add NAME --model MODEL", []string{"name", "model", "speaks",
 					"endpoint", "key", "price in/out", "from"}, rows)
+				if all.Problem != "" {
+					p.Line("%s", p.Paint(term.Red, term.Plain(all.Problem)))
+				}
 			})
 		},
 	}

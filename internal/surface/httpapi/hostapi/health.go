@@ -69,12 +69,13 @@ type HealthAPI struct {
 	version   string
 	probers   []*prober
 	diagnosis diagnosis
-	trying    sync.WaitGroup // checks under way
+	trying    sync.WaitGroup               // checks under way
+	file      func(ws id.Workspace) string // why the file of models is not used; may be nil
 }
 
-// NewHealth returns the operations for health and readiness.
-func NewHealth(p access.Part, of *spaces.Service, version string, checks []Check) *HealthAPI {
-	s := &HealthAPI{Part: p, spaces: of, version: version}
+// NewHealth returns the operations for health and readiness. The function says why the file of models is not used; it may be nil.
+func NewHealth(p access.Part, of *spaces.Service, version string, checks []Check, file func(ws id.Workspace) string) *HealthAPI {
+	s := &HealthAPI{Part: p, spaces: of, version: version, file: file}
 	for _, check := range checks {
 		s.probers = append(s.probers, &prober{check: check})
 	}
@@ -101,7 +102,14 @@ func (s *HealthAPI) Register() {
 		Summary: "What the host supports, and how to mend what it does not",
 		Detail:  "Starts a real space of every tier and tries what the tier promises. The result is cached for ten seconds.",
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body doctor }, error) {
-		return &struct{ Body doctor }{s.diagnose(ctx)}, nil
+		found := s.diagnose(ctx)
+		found.Problems = []string{}
+		if s.file != nil {
+			if problem := s.file(c.Caller.Workspace); problem != "" {
+				found.Problems = append(found.Problems, problem)
+			}
+		}
+		return &struct{ Body doctor }{found}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "get-session", Needs: wire.Own(), Method: http.MethodGet, Path: "/v1/auth/session", Tag: "auth",
 		Summary: "Who am I"},
@@ -139,6 +147,8 @@ type doctor struct {
 	Version string         `json:"version"`
 	OK      bool           `json:"ok" doc:"Spaces can be made"`
 	Tiers   []space.Report `json:"tiers" nullable:"false"`
+
+	Problems []string `json:"problems" nullable:"false" doc:"What is wrong with files that people write, such as models.yaml; the daemon works without them"`
 }
 
 type session struct {

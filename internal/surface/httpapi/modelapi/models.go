@@ -52,6 +52,7 @@ type modelList struct {
 	Keys     []model.KeyName `json:"keys" nullable:"false" doc:"Names of keys that are set; no operation shows a key"`
 	Date     string          `json:"prices_date,omitempty" doc:"Of the file of prices"`
 	Currency string          `json:"currency,omitempty"`
+	Problem  string          `json:"file_problem,omitempty" doc:"Why the present file models.yaml is not used, with its line; what was read of it before holds"`
 }
 
 type modelSettings struct {
@@ -82,10 +83,13 @@ type KeyPath struct {
 type Models struct {
 	access.Part
 	models *models.Service
+	file   func(ws id.Workspace) string // why the file of models is not used
 }
 
-// New returns the operations for models.
-func New(p access.Part, of *models.Service) *Models { return &Models{p, of} }
+// New returns the operations for models. The function says why the file of models is not used; it may be nil.
+func New(p access.Part, of *models.Service, file func(ws id.Workspace) string) *Models {
+	return &Models{p, of, file}
+}
 
 // Register adds the operations to the server.
 func (s *Models) Register() {
@@ -182,6 +186,9 @@ func (s *Models) list(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ B
 	}
 	out := modelList{Models: []ModelShown{}, Routes: settings.Routes, Budgets: settings.Budgets, Keys: settings.Keys, Date: prices.Date,
 		Currency: prices.Currency}
+	if s.file != nil {
+		out.Problem = s.file(c.Caller.Workspace)
+	}
 	for _, h := range held {
 		price, known := prices.Of(h.Entry)
 		out.Models = append(out.Models, priced(h, price, known))

@@ -1,0 +1,169 @@
+package app
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+)
+
+// watched is a daemon with a file of models, and the file.
+type watched struct {
+	*App
+	t    *testing.T
+	said strings.Builder
+	at   time.Time
+}
+
+const twoModels = "models:\n  - {name: glm, model: glm-4.6}\n  - {name: far, provider: anthropic, model: far-1}\n" +
+	"routes:\n  - {models: [glm, far]}\n"
+
+func watch(t *testing.T, text string) *watched {
+	t.Helper()
+	w := &watched{t: t, at: time.Now().Add(-time.Hour)}
+	config := Default(t.TempDir())
+	w.App = &App{Config: config}
+	w.write(text)
+	a, err := Open(t.Context(), config, Clock{}, slog.New(slog.NewTextHandler(&w.said, &slog.HandlerOptions{Level: slog.LevelInfo})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.App = a
+	return w
+}
+
+// write writes the file of models, each time at a later time.
+func (w *watched) write(text string) {
+	w.t.Helper()
+	file := filepath.Join(w.Config.DataDir, modelsFile)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.at = w.at.Add(time.Second)
+	if err := os.Chtimes(file, w.at, w.at); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// steps looks at the file so many times.
+func (w *watched) steps(n int) {
+	for range n {
+		w.upkeep.models.step(w.t.Context())
+	}
+}
+
+// models returns what the entries of the file are, with the endpoint's names.
+func (w *watched) models() string {
+	w.t.Helper()
+	held, err := w.Models.List(w.t.Context(), id.DefaultWorkspace, "", model.MaxEntries)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var list []string
+	for _, h := range held {
+		list = append(list, h.Name+"="+h.Model)
+	}
+	return strings.Join(list, " ")
+}
+
+// TestTheFileOfModelsIsReadAgain changes the file while the daemon runs. A change counts once the file stands still between two steps.
+func TestTheFileOfModelsIsReadAgain(t *testing.T) {
+	w := watch(t, twoModels)
+	if got := w.models(); got != "far=far-1 glm=glm-4.6" {
+		t.Fatalf("at the start: %s", got)
+	}
+	before, err := w.Models.Get(t.Context(), id.DefaultWorkspace, "glm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(strings.Replace(twoModels, "glm-4.6", "glm-4.7", 1))
+	w.steps(1)
+	w.write(strings.Replace(twoModels, "glm-4.6", "glm-5", 1)) // somebody still writes
+	w.steps(1)
+	if got := w.models(); got != "far=far-1 glm=glm-4.6" {
+		t.Errorf("while somebody writes: %s", got)
+	}
+	w.steps(1)
+	after, err := w.Models.Get(t.Context(), id.DefaultWorkspace, "glm")
+	if got := w.models(); got != "far=far-1 glm=glm-5" || err != nil || after.Hash == before.Hash || after.Source != model.FromFile {
+		t.Errorf("got %s, %+v, %v", got, after, err)
+	}
+	w.write(strings.Replace(twoModels, "glm-4.6", "glm-6", 1)) // of the same size
+	w.steps(2)
+	if got := w.models(); got != "far=far-1 glm=glm-6" {
+		t.Errorf("of the same size: %s", got)
+	}
+
+	file := filepath.Join(w.Config.DataDir, modelsFile)
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(file); err != nil { // as an editor that replaces the file
+		t.Fatal(err)
+	}
+	w.steps(1)
+	w.write(string(raw))
+	w.steps(2)
+	if got := w.models(); got != "far=far-1 glm=glm-6" {
+		t.Errorf("replaced: %s", got)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	w.steps(2)
+	if got := w.models(); got != "" {
+		t.Errorf("without the file: %s", got)
+	}
+}
+
+// TestABrokenFileOfModelsChangesNothing writes files that cannot be used. The models stay, and the problem names the line.
+func TestABrokenFileOfModelsChangesNothing(t *testing.T) {
+	w := watch(t, twoModels)
+	for text, want := range map[string]string{
+		"models:\n  - {name: new, model: n}\n  - {nam: b}\n":                      `line 3, column 6: there is no key "nam"; did you mean name?`,
+		"models:\n  - {name: new, model: n}\nroutes:\n  - {models: [nobody]}\n":   `line 4: route 1 names "nobody", which is not a model`,
+		"models:\n  - {name: new, model: n}\nroutes:\n  - {models: [far]}\n":      `line 4: route 1 names "far", which is not a model`,
+		"models:\n  - {name: new, model: n}\n\n  - {name: new, model: m}\n":       `line 4: two models of the file are named "new"`,
+		"models:\n  - {name: new, model: n}\n  - {name: odd, base_url: \"x:\"}\n": `line 3: the model "odd" of the file: `,
+		"models:\n  - {name: new, model: n}\nbudgets:\n  - {scope: agent}\n":      "line 4: budget 1 has tokens_per_day or cost_per_day",
+		"models: [": "line 1",
+		strings.Repeat("#", 1<<20) + "\nmodels: ": "the limit is 1048576",
+	} {
+		w.write(text)
+		w.said.Reset()
+		w.steps(4)
+		problem := w.upkeep.models.of(id.DefaultWorkspace)
+		if !strings.HasPrefix(problem, "models.yaml cannot be used, and what was read of it before holds: ") || !strings.Contains(problem, want) ||
+			strings.Contains(problem, w.Config.DataDir) {
+			t.Errorf("%.80q: got %q, want %s", text, problem, want)
+		}
+		if got := w.models(); got != "far=far-1 glm=glm-4.6" {
+			t.Errorf("%.80q: got %s", text, got)
+		}
+		if n := strings.Count(w.said.String(), "code=models_file_unused"); n != 1 {
+			t.Errorf("%.80q: %d lines: %s", text, n, w.said.String())
+		}
+		if list := FileProblems(w.Config); !strings.Contains(want, "route") && len(list) != 1 {
+			t.Errorf("%.80q: the doctor says %q", text, list)
+		}
+	}
+	if problem := w.upkeep.models.of("ws_other"); problem != "" {
+		t.Errorf("people of another workspace read %q", problem)
+	}
+	w.write(twoModels)
+	w.steps(2)
+	if problem := w.upkeep.models.of(id.DefaultWorkspace); problem != "" || len(FileProblems(w.Config)) != 0 {
+		t.Errorf("mended: got %q", problem)
+	}
+}

@@ -1,0 +1,126 @@
+package models
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+)
+
+// codeFile is the code of a file of models that cannot be used.
+const codeFile = "models_file_invalid"
+
+// CheckFile refuses a file of models that cannot be used with any catalogue. The error names the line.
+func CheckFile(text []byte) error {
+	f, err := ReadFile(text)
+	if err != nil {
+		return err
+	}
+	return f.check()
+}
+
+// wrong is the error of an item of the file.
+func (f File) wrong(list string, i int, err error) error {
+	where := list
+	if i < len(f.lines[list]) {
+		where = fmt.Sprintf("line %d", f.lines[list][i])
+	}
+	return fault.New(fault.Invalid, fault.CodeOf(err), "%s: %s", where, sentence(err))
+}
+
+// check refuses entries and budgets that cannot work.
+func (f File) check() error {
+	names := map[string]bool{}
+	for i, e := range f.Models {
+		if names[e.Name] {
+			return f.wrong("models", i, fault.New(fault.Invalid, codeFile, "two models of the file are named %.64q", e.Name))
+		}
+		names[e.Name] = true
+		if err := e.Complete().Check(); err != nil {
+			return f.wrong("models", i, fault.New(fault.Invalid, codeFile, "the model %.64q of the file: %s", e.Name, sentence(err)))
+		}
+	}
+	return f.first("budgets", len(f.Budgets), func(n int) error { return model.CheckBudgets(f.Budgets[:n]) })
+}
+
+// first names the line of the first item that a check of the first n refuses.
+func (f File) first(list string, most int, check func(n int) error) error {
+	for n := range most {
+		if err := check(n + 1); err != nil {
+			return f.wrong(list, n, err)
+		}
+	}
+	return nil
+}
+
+// fits refuses a file that the catalogue cannot take as a whole. Nothing is changed before.
+func (f File) fits(held []model.Held) error {
+	known := map[string]bool{}
+	for _, e := range f.Models {
+		known[e.Name] = true
+	}
+	living := len(known)
+	for _, h := range held {
+		if known[h.Name] {
+			continue
+		}
+		living++
+		known[h.Name] = h.Source != model.FromFile // else it goes
+	}
+	if living > model.MaxEntries {
+		return fault.New(fault.Exhausted, "models_full", "a catalogue has at most %d models; remove some first", model.MaxEntries)
+	}
+	return f.first("routes", len(f.Routes), func(n int) error {
+		return model.CheckRoutes(f.Routes[:n], func(name string) bool { return known[name] })
+	})
+}
+
+// Load puts the entries of the file into the catalogue. Entries of the API stay; entries of an earlier file go. A file that cannot be used
+// as a whole changes nothing.
+func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace, text []byte) error {
+	f, err := ReadFile(text)
+	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	held, err := s.List(ctx, ws, "", model.MaxEntries)
+	if err != nil {
+		return err
+	}
+	if err := f.fits(held); err != nil {
+		return err
+	}
+	for _, e := range f.Models {
+		if _, err := s.put(ctx, origin, ws, e, model.FromFile); err != nil {
+			return err
+		}
+	}
+	now, err := s.Settings(ctx, ws)
+	if err != nil {
+		return err
+	}
+	if f.Routes != nil || now.RoutesSource == model.FromFile {
+		if err := s.setRoutes(ctx, origin, ws, f.Routes, sourceOf(f.Routes != nil)); err != nil {
+			return err
+		}
+	}
+	if f.Budgets != nil || now.BudgetsSource == model.FromFile {
+		if err := s.setBudgets(ctx, origin, ws, f.Budgets, sourceOf(f.Budgets != nil)); err != nil {
+			return err
+		}
+	}
+	for _, h := range held {
+		if h.Source == model.FromFile && !slices.ContainsFunc(f.Models, func(e model.Entry) bool { return e.Name == h.Name }) {
+			if err := s.remove(ctx, origin, ws, h.Name, "the file does not name it any more", model.FromFile); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
