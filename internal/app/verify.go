@@ -32,6 +32,7 @@ type Audit struct {
 	Contents  audit.ContentsReport
 	Snapshots audit.SnapshotsReport
 	Unsigned  bool            // there was a checkpoint of this workspace, as directory.json says, and it is gone
+	Keyless   bool            // the file of the public key is gone, so that the signature of the checkpoint was not checked
 	Filed     []audit.Finding // what events are filed under beside their records, where it is something else; at most audit.MaxFindings
 	Schema    []audit.Finding // tables, indexes, triggers and views of the database that are not the log's
 	Noted     []audit.Finding // what the data directory says of the log that the log does not hold
@@ -69,6 +70,10 @@ func (a Audit) Unchecked() []string {
 	if a.Unsigned {
 		said = append(said, "this installation signs checkpoints, and there is none of this workspace: an end of the log that is missing would "+
 			"not be noticed")
+	}
+	if a.Keyless {
+		said = append(said, "the file "+publicFile+" is missing from the data directory, so that the signature of its checkpoint was not "+
+			"checked: put it back, start the daemon, which writes it again, or name the public key with --public-key")
 	}
 	s := a.Snapshots
 	for _, one := range []struct {
@@ -172,7 +177,7 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		return nil, err
 	}
 	for _, ws := range signed {
-		own, err := audit.OwnCheckpoint(ctx, p.Trees, ws, p.Key)
+		own, err := p.own(ctx, ws)
 		if err != nil {
 			return nil, err
 		}
@@ -249,11 +254,31 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		documents.Skipped = skipped(current)
 		audits = append(audits, Audit{
 			Log: report, Documents: documents, Contents: contents, Snapshots: kept, Filed: filed, Schema: schema, Noted: noted,
-			Unsigned: !slices.Contains(signed, ws) && slices.Contains(d.note.Signed, ws),
+			Unsigned: !slices.Contains(signed, ws) && slices.Contains(d.note.Signed, ws), Keyless: p.Key == "" && slices.Contains(signed, ws),
 		})
 		schema = nil // it is that of all workspaces, and told once
 	}
 	return audits, nil
+}
+
+// own reads the data directory's checkpoint of a workspace. Without the public key its signature is not checked; the log has to continue it
+// anyway.
+func (p *Proofs) own(ctx context.Context, ws id.Workspace) ([]audit.Held, error) {
+	if p.Key != "" {
+		return audit.OwnCheckpoint(ctx, p.Trees, ws, p.Key)
+	}
+	signed, err := p.Trees.Checkpoint(ctx, ws)
+	if errors.Is(err, merkle.ErrNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	claimed, err := merkle.Peek(signed)
+	if of, _ := claimed.Workspace(); err == nil && of != ws {
+		err = fault.New(fault.Invalid, "checkpoint_invalid", "the checkpoint is not valid: it is one of %s", of)
+	}
+	return []audit.Held{{By: audit.Own + " (without its signature)", Checkpoint: claimed, Err: err, Trees: p.Trees}}, nil
 }
 
 // roots are the projections whose documents say who may do what, with the entity types of their events. Approvals are not among them: there

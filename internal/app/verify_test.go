@@ -211,3 +211,49 @@ func TestVerifySaysWhichContentsCannotBeOpened(t *testing.T) {
 		t.Errorf("without them: unchecked %q, want %q", got, want)
 	}
 }
+
+// TestVerifyWithoutThePublicKey removes signing.pub. The log is not said to be changed, and not said to be intact. One that does not continue
+// its checkpoint is found all the same.
+func TestVerifyWithoutThePublicKey(t *testing.T) {
+	live := t.TempDir()
+	c := app.Default(live)
+	c.Listen = "127.0.0.1:0"
+	ranOnce(t, c, filepath.Join(live, "proofs", "ws_dev", "checkpoint"))
+	older := copied(t, live)
+	a, stop := serve(t, live)
+	operates(t, a, `{"type":"createFile","path":"a","content":"1"}`)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(live, "signing.pub")); err != nil {
+		t.Fatal(err)
+	}
+	audits, err := app.Verify(t.Context(), c)
+	if err != nil || len(audits) != 1 {
+		t.Fatalf("got %+v, %v", audits, err)
+	}
+	const want = "the file signing.pub is missing from the data directory"
+	if said := strings.Join(audits[0].Unchecked(), "\n"); !audits[0].OK() || !strings.Contains(said, want) {
+		t.Errorf("found %+v, unchecked %q", audits[0].Findings(), said)
+	}
+	for _, file := range glob(t, live, "log.db*") {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range glob(t, older, "log.db*") {
+		raw, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(live, filepath.Base(file)), raw, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(live, "directory.json")); err != nil { // which notes how far the log had come
+		t.Fatal(err)
+	}
+	if audits, err = app.Verify(t.Context(), c); err != nil || audits[0].OK() {
+		t.Errorf("a log that was set back: got %+v, %v", audits, err)
+	}
+}
