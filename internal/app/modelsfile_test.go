@@ -4,12 +4,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
+	"agentbox/internal/service/blueprints"
 )
 
 // watched is a daemon with a file of models, and the file.
@@ -165,5 +169,56 @@ func TestABrokenFileOfModelsChangesNothing(t *testing.T) {
 	w.steps(2)
 	if problem := w.upkeep.models.of(id.DefaultWorkspace); problem != "" || len(FileProblems(w.Config)) != 0 {
 		t.Errorf("mended: got %q", problem)
+	}
+}
+
+// TestPinsOfAModelOfTheFile changes an entry of the file, and the same entry of another daemon over the API: the pin of a blueprint drifts
+// in the same way, and fits again when the entry is what it was.
+func TestPinsOfAModelOfTheFile(t *testing.T) {
+	const source = "api_version: 1\nname: tick\nadapter: {kind: internal}\nmodels: {default: glm}\ntools: {allow: [message]}\n"
+	drift := func(a *App, locked []byte) []blueprint.Drift {
+		t.Helper()
+		b, problems := blueprints.Read(locked)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		list, err := a.Blueprints.Verify(t.Context(), id.DefaultWorkspace, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	lock := func(a *App) []byte {
+		t.Helper()
+		locked, _, err := a.Blueprints.Lock(t.Context(), id.DefaultWorkspace, []byte(source))
+		if err != nil || len(drift(a, locked)) != 0 {
+			t.Fatal(err)
+		}
+		return locked
+	}
+	file, api := watch(t, twoModels), watch(t, "")
+	put := func(of string) {
+		t.Helper()
+		if _, err := api.Models.Put(t.Context(), event.Origin{Principal: api.Owner}, id.DefaultWorkspace,
+			model.Entry{Name: "glm", Model: of}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("glm-4.6")
+	locked := lock(file.App)
+	if string(locked) != string(lock(api.App)) {
+		t.Fatal("the pins differ at the start")
+	}
+	file.write(strings.Replace(twoModels, "glm-4.6", "glm-5", 1))
+	file.steps(2)
+	put("glm-5")
+	got, want := drift(file.App, locked), drift(api.App, locked)
+	if len(got) != 1 || !slices.Equal(got, want) || got[0].Reference.Name != "glm" {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	file.write(twoModels)
+	file.steps(2)
+	if got := drift(file.App, locked); len(got) != 0 {
+		t.Errorf("the entry is what it was: got %+v", got)
 	}
 }

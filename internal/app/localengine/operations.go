@@ -57,6 +57,7 @@ type desk struct {
 
 var (
 	_ errand.Claims  = (*desk)(nil)
+	_ runner.Stops   = (*desk)(nil)
 	_ errand.Records = (*desk)(nil)
 )
 
@@ -234,6 +235,12 @@ func (d *desk) register(ctx context.Context, ws id.Workspace) error {
 func (d *desk) Renew(ctx context.Context, w errand.Work) error {
 	_, err := d.Engines.Renew(ctx, d.origin(), d.hold(w))
 	return err
+}
+
+// Cancelled implements runner.Stops.
+func (d *desk) Cancelled(ctx context.Context, w errand.Work) bool {
+	found, err := d.Engines.Find(ctx, w.Workspace, w.Run)
+	return err == nil && found.Status == run.Cancelled
 }
 
 // Release implements errand.Claims.

@@ -146,6 +146,8 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 		r.Logger.Info("a run has failed", "code", "run_failed", "run", w.Run, "error", result.Failure, "result", result.Message)
 	case err == nil:
 		r.Logger.Info("a run has succeeded", "code", "run_succeeded", "run", w.Run, "result", result.Summary)
+	case (lost || refusedClaim(err)) && r.stopped(context.WithoutCancel(ctx), w):
+		r.Logger.Info("somebody has cancelled the run", "code", "claim_ended", "run", w.Run)
 	case lost || refusedClaim(err):
 		r.Logger.Warn("a run is not this engine's any more", "code", "claim_lost", "run", w.Run, "error", err)
 	default: // it was stopped: the next engine goes on
@@ -153,6 +155,19 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 			r.Logger.Warn("give a run back", "code", "release_failed", "run", w.Run, "error", err)
 		}
 	}
+}
+
+// Stops is implemented by Claims that know why a run has ended. Then the engine warns of no claim that it has lost because somebody has
+// cancelled the run.
+type Stops interface {
+	// Cancelled reports whether the run was cancelled.
+	Cancelled(ctx context.Context, w errand.Work) bool
+}
+
+// stopped reports whether somebody has cancelled the run.
+func (r *Runner) stopped(ctx context.Context, w errand.Work) bool {
+	of, ok := r.Claims.(Stops)
+	return ok && of.Cancelled(ctx, w)
 }
 
 // tried performs a run and ends it. While it cannot go on it tries again, and keeps its claim. A run that nobody can perform ends as

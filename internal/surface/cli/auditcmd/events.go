@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
 	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/term"
 )
@@ -128,6 +129,7 @@ func WriteEvent(p *term.Printer, e event.Event) error {
 		Answer   string `json:"answer"`
 		Error    string `json:"error"`
 		Content  string `json:"content_md"`
+		Why      string `json:"reason"`
 	}
 	_ = json.Unmarshal(e.Data, &data) // what does not fit is not shown
 	var words []string
@@ -137,6 +139,9 @@ func WriteEvent(p *term.Printer, e event.Event) error {
 		if w != "" && !slices.Contains(words, w) {
 			words = append(words, w)
 		}
+	}
+	if e.Type == model.EventDeferred {
+		words = append(words, data.Why)
 	}
 	if e.Withheld != "" {
 		words = append(words, "withheld: "+term.OneLine(string(e.Withheld), 20))
