@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/mcp"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/web"
+	"agentbox/internal/kernel/deadline"
 	"agentbox/internal/kernel/journal"
 )
 
@@ -60,7 +61,7 @@ func (s *Service) Login(ctx context.Context, in Place, name, redirect string) (V
 		if err != nil {
 			return Visit{}, err
 		}
-		l, err := s.begun(ctx, in, held.Server)
+		l, err := s.begun(ctx, in, held.Server, until)
 		if err != nil {
 			return Visit{}, err
 		}
@@ -83,8 +84,8 @@ func (s *Service) Login(ctx context.Context, in Place, name, redirect string) (V
 	}
 }
 
-// begun notes a login that waits.
-func (s *Service) begun(ctx context.Context, in Place, server mcp.Server) (*login, error) {
+// begun notes a login that waits, until its time is over.
+func (s *Service) begun(ctx context.Context, in Place, server mcp.Server, until time.Time) (*login, error) {
 	at := where{ws: in.Workspace, server: server.Name}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +104,9 @@ func (s *Service) begun(ctx context.Context, in Place, server mcp.Server) (*logi
 	l.stop, l.run = stop, func(dialer mcp.Dialer, permit policy.Permit, to mcp.Target, redirect string) {
 		defer close(l.done)
 		defer stop()
-		l.grant, l.facts, l.err = dialer.Login(run, permit, to, mcp.Browser{Redirect: redirect, Visit: l.visit})
+		open, end := deadline.Within(run, s.Clock, until.Sub(s.Clock.Now()), mcp.ErrNoLogin)
+		defer end()
+		l.grant, l.facts, l.err = dialer.Login(open, permit, to, mcp.Browser{Redirect: redirect, Visit: l.visit})
 	}
 	s.logins[at] = l
 	return l, nil
