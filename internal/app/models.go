@@ -67,7 +67,8 @@ func written(path string) ([]byte, error) {
 		return nil, nil
 	}
 	if err == nil && info.Size() > models.MaxFileBytes {
-		return nil, fault.New(fault.Invalid, "file_too_large", "%s has %d bytes; the limit is %d", filepath.Base(path), info.Size(), models.MaxFileBytes)
+		return nil, fault.New(fault.Invalid, "file_too_large", "%s has %d bytes; the limit is %d", filepath.Base(path), info.Size(),
+			models.MaxFileBytes)
 	}
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "file_unreadable", "%s cannot be read", filepath.Base(path))

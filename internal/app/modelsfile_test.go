@@ -148,8 +148,8 @@ func TestABrokenFileOfModelsChangesNothing(t *testing.T) {
 		w.said.Reset()
 		w.steps(4)
 		problem := w.upkeep.models.of(id.DefaultWorkspace)
-		if !strings.HasPrefix(problem, "models.yaml cannot be used, and what was read of it before holds: ") || !strings.Contains(problem, want) ||
-			strings.Contains(problem, w.Config.DataDir) {
+		const begin = "models.yaml cannot be used, and what was read of it before holds: "
+		if !strings.HasPrefix(problem, begin) || !strings.Contains(problem, want) || strings.Contains(problem, w.Config.DataDir) {
 			t.Errorf("%.80q: got %q, want %s", text, problem, want)
 		}
 		if got := w.models(); got != "far=far-1 glm=glm-4.6" {

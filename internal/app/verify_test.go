@@ -212,8 +212,8 @@ func TestVerifySaysWhichContentsCannotBeOpened(t *testing.T) {
 	}
 }
 
-// TestVerifyWithoutThePublicKey removes signing.pub. The log is not said to be changed, and not said to be intact. One that does not continue
-// its checkpoint is found all the same.
+// TestVerifyWithoutThePublicKey removes signing.pub. The log is not said to be changed, and not said to be intact. One that does not
+// continue its checkpoint is found all the same.
 func TestVerifyWithoutThePublicKey(t *testing.T) {
 	live := t.TempDir()
 	c := app.Default(live)

@@ -15,7 +15,8 @@ import (
 // broken is a fixture whose model three has failed five times in a row, the last time just now.
 func broken(t *testing.T) *fixture {
 	f := start(t)
-	once := fails(model.Failure{Class: model.Busy, Message: "127.0.0.1:9 cannot be reached", After: models.MaxWait + 1}) // it is not tried again
+	// After so long it is not tried again.
+	once := fails(model.Failure{Class: model.Busy, Message: "127.0.0.1:9 cannot be reached", After: models.MaxWait + 1})
 	f.vendor.script["three"] = []step{once, once, once, once, once, fails(model.Failure{Class: model.Retry, Message: "broken"})}
 	for n := range 5 {
 		if _, err := f.Ask(t.Context(), f.of("three", n+1, 0)); err == nil {

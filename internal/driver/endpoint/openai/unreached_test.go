@@ -49,7 +49,8 @@ func TestAServerThatGivesNoAnswer(t *testing.T) {
 // TestAPortThatNobodyNames adds the port of the scheme to the address of a failure.
 func TestAPortThatNobodyNames(t *testing.T) {
 	e := model.Entry{Name: "m", Provider: model.OpenAI, Dialect: model.DialectGeneric, BaseURL: "https://nobody.invalid/v1", Model: "glm"}
-	if _, _, err := ask(t, driver(t), e, "", endpointtest.Hello()); err == nil || !strings.HasPrefix(err.Error(), "nobody.invalid:443 cannot be reached") {
+	_, _, err := ask(t, driver(t), e, "", endpointtest.Hello())
+	if err == nil || !strings.HasPrefix(err.Error(), "nobody.invalid:443 cannot be reached") {
 		t.Errorf("got %v", err)
 	}
 }
