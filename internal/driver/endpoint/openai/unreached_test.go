@@ -66,7 +66,8 @@ func TestARefusedKeyAndAMissingModel(t *testing.T) {
 		"a refused key": {401, trouble("invalid_api_key", "wrong key sk-1"), "zai",
 			`the endpoint HOST refused the key zai: "wrong key [secret]" (HTTP 401) [invalid_api_key]; set another one: agentbox model key set zai`},
 		"no key": {401, "", "", `the endpoint HOST wants a key, and the entry m names none (HTTP 401); ` +
-			`name one: agentbox model add m --key KEY --replace, with its other flags, or key in models.yaml`},
+			`name one in models.yaml, or write the entry anew with all of its flags: ` +
+			`agentbox model add m --model glm --key KEY --replace`},
 		"no such model": {404, trouble("model_not_found", "no glm"), "zai", `the endpoint has no model glm, or nothing at ` +
 			`http://HOST/chat/completions: "no glm" (HTTP 404) [model_not_found]; correct the entry m, then try: agentbox model test m`},
 		"no such path": {404, "<html>not found</html>", "zai", `the endpoint has no model glm, or nothing at ` +
