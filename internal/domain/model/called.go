@@ -213,6 +213,7 @@ func Remains(e event.Event) (any, error) {
 		return d, err
 	case EventDeferred:
 		d, err := event.Decode[Deferred](e)
+		d.Reason = ""
 		return d, err
 	}
 	return nil, nil

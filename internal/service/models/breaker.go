@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,10 +90,19 @@ func (b *breakers) report(of named, now time.Time, f *model.Failure, counts bool
 		delete(b.of, of)
 	default:
 		one.failures++
-		one.last = f.Error()
+		one.last = causeOf(f)
 		if was || one.failures >= breakAfter || f.Class == model.Money {
 			one.until = now.Add(min(breakFirst<<min(one.opened, 4), breakMost))
 			one.opened++
 		}
 	}
+}
+
+// causeOf returns why a request failed, for people of other rooms: without the words of the endpoint, which may repeat the request.
+func causeOf(f *model.Failure) string {
+	said, _, _ := strings.Cut(f.Message, `: "`)
+	if f.Status != 0 {
+		said += fmt.Sprintf(" (HTTP %d)", f.Status)
+	}
+	return said
 }

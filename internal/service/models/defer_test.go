@@ -16,7 +16,8 @@ import (
 func broken(t *testing.T) *fixture {
 	f := start(t)
 	// After so long it is not tried again.
-	once := fails(model.Failure{Class: model.Busy, Message: "127.0.0.1:9 cannot be reached", After: models.MaxWait + 1})
+	once := fails(model.Failure{Class: model.Busy, Message: `127.0.0.1:9 cannot be reached: "a secret of the room"`, Status: 503,
+		After: models.MaxWait + 1})
 	f.vendor.script["three"] = []step{once, once, once, once, once, fails(model.Failure{Class: model.Retry, Message: "broken"})}
 	for n := range 5 {
 		if _, err := f.Ask(t.Context(), f.of("three", n+1, 0)); err == nil {
@@ -69,7 +70,7 @@ func TestARunWaitsForAnOpenCircuit(t *testing.T) {
 			t.Errorf("%s left: got %+v, %v, slept %v", left, r, err, f.clock.slept)
 		}
 		if len(d) != 1 || d[0].Entry != "three" || d[0].Step != 10 || d[0].Code != "circuit_open" || d[0].WaitMS != open.Milliseconds() ||
-			!d[0].Until.Equal(f.clock.Now()) || !strings.Contains(d[0].Reason, "the last one: 127.0.0.1:9 cannot be reached") {
+			!d[0].Until.Equal(f.clock.Now()) || !strings.Contains(d[0].Reason, "the last one: 127.0.0.1:9 cannot be reached (HTTP 503))") {
 			t.Errorf("%s left: recorded %+v", left, d)
 		}
 		asked := f.events(model.EventAsked)
