@@ -177,7 +177,7 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		return nil, err
 	}
 	for _, ws := range signed {
-		own, err := p.own(ctx, ws)
+		own, err := audit.OwnCheckpoint(ctx, p.Trees, ws, p.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -259,26 +259,6 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		schema = nil // it is that of all workspaces, and told once
 	}
 	return audits, nil
-}
-
-// own reads the data directory's checkpoint of a workspace. Without the public key its signature is not checked; the log has to continue it
-// anyway.
-func (p *Proofs) own(ctx context.Context, ws id.Workspace) ([]audit.Held, error) {
-	if p.Key != "" {
-		return audit.OwnCheckpoint(ctx, p.Trees, ws, p.Key)
-	}
-	signed, err := p.Trees.Checkpoint(ctx, ws)
-	if errors.Is(err, merkle.ErrNone) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	claimed, err := merkle.Peek(signed)
-	if of, _ := claimed.Workspace(); err == nil && of != ws {
-		err = fault.New(fault.Invalid, "checkpoint_invalid", "the checkpoint is not valid: it is one of %s", of)
-	}
-	return []audit.Held{{By: audit.Own + " (without its signature)", Checkpoint: claimed, Err: err, Trees: p.Trees}}, nil
 }
 
 // roots are the projections whose documents say who may do what, with the entity types of their events. Approvals are not among them: there

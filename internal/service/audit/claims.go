@@ -34,7 +34,8 @@ type HeldReport struct {
 // Own is the holder's name of a data directory's own checkpoint.
 const Own = "this data directory"
 
-// OwnCheckpoint reads the last checkpoint of a workspace, to be read before the log is. There is none before the first was signed.
+// OwnCheckpoint reads the last checkpoint of a workspace, to be read before the log is. There is none before the first was signed. Without a
+// key its signature is not checked; the log has to continue it all the same.
 func OwnCheckpoint(ctx context.Context, trees merkle.Store, ws id.Workspace, key merkle.PublicKey) ([]Held, error) {
 	signed, err := trees.Checkpoint(ctx, ws)
 	if errors.Is(err, merkle.ErrNone) {
@@ -43,12 +44,21 @@ func OwnCheckpoint(ctx context.Context, trees merkle.Store, ws id.Workspace, key
 	if err != nil {
 		return nil, err
 	}
+	if key == "" {
+		c, err := merkle.Peek(signed)
+		return []Held{held(Own+" (without its signature)", c, err, ws, trees)}, nil
+	}
 	return []Held{HeldNote(Own, signed, ws, key, trees)}, nil
 }
 
 // HeldNote reads a signed checkpoint of a workspace that somebody holds.
 func HeldNote(by string, signed []byte, ws id.Workspace, key merkle.PublicKey, trees merkle.Store) Held {
 	c, err := merkle.Open(signed, key)
+	return held(by, c, err, ws, trees)
+}
+
+// held is a checkpoint that has to be one of a workspace.
+func held(by string, c merkle.Checkpoint, err error, ws id.Workspace, trees merkle.Store) Held {
 	if of, _ := c.Workspace(); err == nil && of != ws {
 		err = fault.New(fault.Invalid, "checkpoint_invalid", "the checkpoint is not valid: it is one of %s", of)
 	}
