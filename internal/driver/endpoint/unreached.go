@@ -83,8 +83,8 @@ func (q Request) refusal(status int) (message, advice string) {
 	switch {
 	case status == http.StatusUnauthorized && e.Key == "":
 		return fmt.Sprintf("the endpoint %s wants a key, and the entry %s names none", addressOf(q.URL), e.Name),
-			fmt.Sprintf("name one in models.yaml, or write the entry anew with all of its flags: agentbox model add %s --model %s --key KEY --replace",
-				e.Name, policy.Escape(e.Model))
+			fmt.Sprintf("name one in models.yaml, or write the entry anew with all of its flags: "+
+				"agentbox model add %s --model %s --key KEY --replace", e.Name, policy.Escape(e.Model))
 	case status == http.StatusUnauthorized:
 		return fmt.Sprintf("the endpoint %s refused the key %s", addressOf(q.URL), e.Key),
 			"set another one: agentbox model key set " + e.Key

@@ -34,8 +34,8 @@ type HeldReport struct {
 // Own is the holder's name of a data directory's own checkpoint.
 const Own = "this data directory"
 
-// OwnCheckpoint reads the last checkpoint of a workspace, to be read before the log is. There is none before the first was signed. Without a
-// key its signature is not checked; the log has to continue it all the same.
+// OwnCheckpoint reads the last checkpoint of a workspace, to be read before the log is. There is none before the first was signed. Without
+// a key its signature is not checked; the log has to continue it all the same.
 func OwnCheckpoint(ctx context.Context, trees merkle.Store, ws id.Workspace, key merkle.PublicKey) ([]Held, error) {
 	signed, err := trees.Checkpoint(ctx, ws)
 	if errors.Is(err, merkle.ErrNone) {
