@@ -1430,7 +1430,7 @@ export interface paths {
         put?: never;
         /**
          * Ask a model a few short questions, and say what it can do
-         * @description Tries streaming, tools, images, structured output, reasoning and caching. Each question is a request to the model: it costs what it costs, and counts against the budgets. A model that cannot be reached is an answer, not an error.
+         * @description Tries streaming, tools, images, structured output, reasoning and caching. Each question is a request to the model: it costs what it costs, and counts against the budgets. A model that does not answer is an answer, not an error.
          */
         post: operations["test-model"];
         delete?: never;
@@ -3866,6 +3866,8 @@ export interface components {
         Doctor: {
             /** @description Spaces can be made */
             ok: boolean;
+            /** @description What is wrong with files that people write, such as models.yaml; the daemon works without them */
+            problems: string[];
             tiers: components["schemas"]["SpaceReport"][];
             version: string;
         };
@@ -4487,6 +4489,8 @@ export interface components {
         ModelList: {
             budgets: components["schemas"]["ModelBudget"][];
             currency?: string;
+            /** @description Why the present file models.yaml is not used, with its line; what was read of it before holds */
+            file_problem?: string;
             /** @description Names of keys that are set; no operation shows a key */
             keys: components["schemas"]["ModelKeyName"][];
             models: components["schemas"]["ModelShown"][];
@@ -6823,7 +6827,7 @@ export interface components {
         Tested: {
             capabilities: components["schemas"]["Capability"][];
             cost: string;
-            /** @description Why it is not */
+            /** @description Why it did not: it cannot be reached, its key was refused, or something else */
             failure?: string;
             failure_class?: string;
             /**
@@ -6833,6 +6837,7 @@ export interface components {
             first_piece_ms: number;
             model: string;
             priced: boolean;
+            /** @description Whether it answered the first question */
             reachable: boolean;
             /** @description Of all requests of the test */
             usage: components["schemas"]["ModelUsage"];

@@ -2446,6 +2446,7 @@ class DefaultsChange(TypedDict, closed=True):
 
 class Doctor(TypedDict, closed=True):
     ok: bool
+    problems: list[str]
     tiers: list[SpaceReport]
     version: str
 
@@ -2599,6 +2600,7 @@ class MessageList(TypedDict, closed=True):
 class ModelList(TypedDict, closed=True):
     budgets: list[ModelBudget]
     currency: NotRequired[str]
+    file_problem: NotRequired[str]
     keys: list[ModelKeyName]
     models: list[ModelShown]
     prices_date: NotRequired[str]
