@@ -43,7 +43,7 @@ func TestChatOnATerminal(t *testing.T) {
 		{"task\r", []string{"I **write**.", "▸ shell echo hello > a.txt; cat a.txt", "✓ exit 0", "Done: first", "task", "worker> "}},
 		{"/tools\r", []string{"│ hello", "worker> "}},
 		{"dropped\x03", []string{"worker> "}},
-		{"second task\r", []string{"▸ shell rm -r a.txt", "exactly", "rm -r a.txt", "Allow it? [y]es, [a]lways in this room for a day"}},
+		{"second task\r", []string{"▸ shell rm -r a.txt", "exactly", "rm -r a.txt", "Allow it? [y]es, [a]lways for all agents in room default"}},
 		{"y\r", []string{"✓ exit 0", "Second: second task", "worker> "}},
 		{"a long one\r", []string{"I think of "}},
 		{"\x03", []string{"stopped; say how to go on", "worker> "}},

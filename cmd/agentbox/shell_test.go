@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -127,16 +128,21 @@ func TestAShellBehindAQuestion(t *testing.T) {
 // sees waits until a text is shown behind what was seen before.
 func (x *terminal) sees(text string) {
 	x.t.Helper()
+	late := time.After(time.Minute)
 	for {
 		if before, _, ok := strings.Cut(x.seen[x.drawn:], text); ok {
 			x.drawn += len(before) + len(text)
 			return
 		}
-		more, ok := <-x.output
-		if !ok {
-			x.t.Fatalf("it ended before %q was shown, after %q", text, x.seen[x.drawn:])
+		select {
+		case more, ok := <-x.output:
+			if !ok {
+				x.t.Fatalf("it ended before %q was shown, after %q", text, x.seen[x.drawn:])
+			}
+			x.seen += more
+		case <-late:
+			x.t.Fatalf("%q was not shown in a minute, after %q", text, x.seen[x.drawn:])
 		}
-		x.seen += more
 	}
 }
 

@@ -56,6 +56,24 @@ func (c *Client) Decide(ctx context.Context, a id.Approval, answer Answer) (poli
 	return decided, err
 }
 
+// StandingList is a page of standing approvals, the newest first.
+type StandingList struct {
+	Standing []policy.Standing `json:"standing_approvals"`
+	Next     string            `json:"next_cursor"` // empty at the end
+}
+
+// Standings lists standing approvals.
+func (c *Client) Standings(ctx context.Context, p Page) (StandingList, error) {
+	var l StandingList
+	err := c.get(ctx, "/v1/standing-approvals", p.values(), &l)
+	return l, err
+}
+
+// RevokeStanding ends a standing approval.
+func (c *Client) RevokeStanding(ctx context.Context, s id.Standing, reason string) error {
+	return c.call(ctx, http.MethodDelete, join("/v1/standing-approvals/", escape(string(s))), Page{}.values("reason", reason), nil, nil, nil)
+}
+
 // Withdraw takes back a question that the caller has asked.
 func (c *Client) Withdraw(ctx context.Context, a id.Approval, reason string) (policy.Approval, error) {
 	var withdrawn policy.Approval

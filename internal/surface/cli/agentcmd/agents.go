@@ -337,6 +337,8 @@ type told struct {
 	Run     id.Run     `json:"run_id"`
 	Thread  id.Thread  `json:"thread_id"`
 	Message id.Message `json:"message_id"`
+
+	content string // as it was recorded: without the secrets that were found in it
 }
 
 // steer sends a message to a running agent.
@@ -356,5 +358,5 @@ func steer(ctx context.Context, api *client.Client, r run.Run, text string) (tol
 	if err != nil {
 		return told{}, err
 	}
-	return told{Run: r.ID, Thread: r.Thread, Message: m.ID}, nil
+	return told{Run: r.ID, Thread: r.Thread, Message: m.ID, content: m.Content}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 // toolLine is a tool call that the conversation shows as one line.
 type toolLine struct {
 	id, kind, summary string
+	arguments         string // as the model wrote them; "" if they are not known
 	result            *run.Result
 }
 
@@ -28,12 +30,19 @@ type toolLine struct {
 type attended struct {
 	*chat
 	run     run.Run
-	draw    *term.Markdown  // at a terminal
-	said    strings.Builder // the present answer so far
-	open    *toolLine       // the call whose line has no end yet
-	asked   map[string]bool // questions that it has shown
+	draw    *term.Markdown         // at a terminal
+	said    strings.Builder        // the present answer so far
+	open    *toolLine              // the call whose line has no end yet
+	asked   map[id.Approval]bool   // questions that it has shown
+	asks    map[string]id.Approval // the questions about operations
+	left    []*cmdline.Asked       // questions that the person has left open, the oldest first
+	calls   []proposed             // calls whose arguments have come, and whose lines have not
+	steered []string               // messages to the agent at work, as it may hear them
 	stopped bool
 	unwatch func()
+
+	uses  uint64 // the place in the log behind the last use of a standing approval that it has shown
+	blind bool   // uses of standing approvals are not shown
 
 	shown uint64 // the last frame that it has shown
 	over  bool   // that was the last frame of the run
@@ -41,8 +50,14 @@ type attended struct {
 
 // attend shows the work of the agent until its run ends. When it loses the daemon, it waits for it, and goes on behind what it has shown.
 func (c *chat) attend(ctx context.Context, r run.Run) error {
-	a := &attended{chat: c, run: r, draw: &term.Markdown{P: c.out}, asked: map[string]bool{}}
+	a := &attended{chat: c, run: r, draw: &term.Markdown{P: c.out}, asked: map[id.Approval]bool{},
+		asks: map[string]id.Approval{}}
 	c.tools = nil
+	if c.editor != nil && !c.hinted && !r.Status.Ended() {
+		c.hinted = true
+		c.err.Line("%s", c.err.Paint(term.Faint, "(while the agent works, a line that you type goes to it; Ctrl-C or /stop stops it)"))
+	}
+	a.earlierUses(ctx)
 	a.watch()
 	defer func() { a.leaveKeys() }()
 	for {
@@ -63,14 +78,17 @@ func (c *chat) attend(ctx context.Context, r run.Run) error {
 	}
 }
 
+// framed is a frame, an error instead of it, or the end of the stream.
+type framed struct {
+	client.Frame
+	err    error
+	closed bool
+}
+
 // follow shows the frames of the run that it has not shown yet. It reports whether the run has ended.
 func (a *attended) follow(ctx context.Context) (over bool, err error) {
 	if a.over {
 		return true, nil
-	}
-	type framed struct {
-		client.Frame
-		err error
 	}
 	following, stop := context.WithCancel(ctx)
 	frames := make(chan framed)
@@ -80,7 +98,7 @@ func (a *attended) follow(ctx context.Context) (over bool, err error) {
 		defer close(frames)
 		for f, err := range api.FollowRun(following, "", a.run.ID, next) {
 			select {
-			case frames <- framed{f, err}:
+			case frames <- framed{Frame: f, err: err}:
 			case <-following.Done():
 				return
 			}
@@ -89,18 +107,29 @@ func (a *attended) follow(ctx context.Context) (over bool, err error) {
 	defer reading.Wait()
 	defer stop()
 	lines := a.lines
+	var kept []framed // that came while the person typed
 	for {
+		if len(kept) > 0 {
+			f := kept[0]
+			kept = kept[1:]
+			if over, err := a.take(ctx, f); over || err != nil || f.closed {
+				return over, err
+			}
+			select {
+			case <-a.typing:
+				kept = a.listen(ctx, frames, kept)
+			default:
+			}
+			continue
+		}
 		select {
 		case f, ok := <-frames:
-			if !ok || f.err != nil {
-				return false, f.err
+			f.closed = !ok
+			if over, err := a.take(ctx, f); over || err != nil || f.closed {
+				return over, err
 			}
-			if err := a.frame(ctx, f.Frame); err != nil {
-				return false, err
-			}
-			a.shown = f.N
-			if a.over = f.Kind == client.FrameComplete; a.over {
-				return true, nil
+			for len(a.left) > 0 && len(a.held) > 0 && a.command(ctx, a.held[0]) {
+				a.held = a.held[1:]
 			}
 			if len(a.held) == 0 {
 				lines = a.lines
@@ -112,10 +141,24 @@ func (a *attended) follow(ctx context.Context) (over bool, err error) {
 				}
 				lines = nil // the line waits until the agent is done
 			}
+		case <-a.typing:
+			kept = a.listen(ctx, frames, kept)
 		case <-a.interrupts:
 			a.cancel(ctx)
 		}
 	}
+}
+
+// take shows a frame. It reports whether that was the last one of the run.
+func (a *attended) take(ctx context.Context, f framed) (over bool, err error) {
+	if f.closed || f.err != nil {
+		return false, f.err
+	}
+	if err := a.frame(ctx, f.Frame); err != nil {
+		return false, err
+	}
+	a.shown, a.over = f.N, f.Kind == client.FrameComplete
+	return a.over, nil
 }
 
 // How the chat waits for a daemon that has gone away.
@@ -165,7 +208,7 @@ func (a *attended) pause() {
 
 // away returns the error for a run that can no longer be followed. It names the command that continues the conversation.
 func (a *attended) away(ctx context.Context, err error) error {
-	again := "go on: agentbox chat --resume " + string(a.run.ID)
+	again := "go on: " + a.again(a.run.ID)
 	if ctx.Err() != nil {
 		return fault.New(fault.Unavailable, cmdline.CodeInterrupted, "the agent goes on working on %s", a.run.ID).With(again)
 	}
@@ -177,41 +220,6 @@ func (a *attended) away(ctx context.Context, err error) error {
 			With("start it again: agentbox up; it resumes what runs\n" + again)
 	}
 	return err
-}
-
-// watch reports Ctrl-C to the channel interrupts.
-func (a *attended) watch() {
-	if a.editor != nil {
-		a.unwatch = a.editor.Keys.Watch(func() {
-			select {
-			case a.interrupts <- struct{}{}:
-			default:
-			}
-		})
-	}
-}
-
-func (a *attended) leaveKeys() {
-	if a.unwatch != nil {
-		a.unwatch()
-		a.unwatch = nil
-	}
-}
-
-// command executes a line that came while the agent works. It returns false for a line that waits until the agent is done.
-func (a *attended) command(ctx context.Context, line string) bool {
-	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-	switch word {
-	case "/stop":
-		a.cancel(ctx)
-	case "/steer":
-		if _, err := steer(ctx, a.api, a.run, rest); err != nil {
-			cmdline.Complain(a.i.Err, a.err, err)
-		}
-	default:
-		return false
-	}
-	return true
 }
 
 // cancel stops the agent's work on the present task.
@@ -251,9 +259,12 @@ func (a *attended) frame(ctx context.Context, f client.Frame) error {
 			return unreadable(err)
 		}
 		if r.Type == run.ResApprovalRequired {
+			a.asks[r.OperationID] = id.Approval(r.ApprovalID)
 			return a.question(ctx, id.Approval(r.ApprovalID))
 		}
 		a.result(r)
+		a.left = slices.DeleteFunc(a.left, func(q *cmdline.Asked) bool { return r.OperationID != "" && q.ID == a.asks[r.OperationID] })
+		return a.standing(ctx)
 	}
 	return nil
 }
@@ -261,11 +272,15 @@ func (a *attended) frame(ctx context.Context, f client.Frame) error {
 // delta displays a piece of an answer at once at a terminal, otherwise when the answer is complete.
 func (a *attended) delta(d model.Delta) {
 	if d.Again {
+		a.calls = nil
 		if a.said.Reset(); a.editor != nil && !a.out.JSON {
 			a.endDraw()
 			a.err.Line("%s", a.err.Paint(term.Yellow, "(the answer broke off; the model is asked again)"))
 		}
 		return
+	}
+	if d.Type == model.CallPart {
+		a.propose(d)
 	}
 	if d.Type != model.TextPart || d.Text == "" {
 		return
@@ -300,7 +315,7 @@ func (a *attended) tool(o run.Outline) {
 		}
 	}
 	a.flush()
-	t := &toolLine{id: o.ID, kind: o.Type, summary: o.Summary}
+	t := &toolLine{id: o.ID, kind: o.Type, summary: o.Summary, arguments: a.argumentsOf(o.Type)}
 	a.tools = append(a.tools, t)
 	if a.editor != nil {
 		fmt.Fprint(a.i.Err, callLine(a.err, t.kind, t.summary))
@@ -341,6 +356,7 @@ func (a *attended) result(r run.Result) {
 	}
 	if of == nil { // policy refused the call before it reached the space
 		of = &toolLine{id: r.OperationID, kind: "tool", summary: r.OperationType}
+		of.arguments = a.argumentsOf(strings.TrimPrefix(r.OperationID, "call:"))
 		a.flush()
 		a.tools = append(a.tools, of)
 	}
@@ -357,41 +373,6 @@ func (a *attended) result(r run.Result) {
 	a.err.Line("%s  %s", callLine(a.err, of.kind, of.summary), resultWords(a.err, r))
 }
 
-// question asks the person at this terminal, or prints the command that answers the question.
-func (a *attended) question(ctx context.Context, approval id.Approval) (err error) {
-	if approval == "" || a.asked[string(approval)] {
-		return nil
-	}
-	a.asked[string(approval)] = true
-	defer func() {
-		if fault.KindOf(err) == fault.Unavailable && err != nil {
-			delete(a.asked, string(approval)) // it is asked again when the daemon is back
-		}
-	}()
-	a.flush()
-	if !a.ask {
-		q, err := a.api.Approval(ctx, approval)
-		if err != nil || !cmdline.Waits(q) {
-			return err
-		}
-		cmdline.WriteQuestion(a.err, q)
-		a.err.Line("%s", a.err.Paint(term.Yellow, "it waits until a person says: agentbox approvals approve "+string(approval)+", or deny"))
-		return nil
-	}
-	a.leaveKeys()
-	defer a.watch()
-	if a.editor != nil {
-		a.editor.Past.Mute = true
-		defer func() { a.editor.Past.Mute = false }()
-	}
-	err = answered(ctx, a.i, a.api, approval)
-	if dropped(err) {
-		a.cancel(ctx)
-		return nil
-	}
-	return err
-}
-
 // ended prints how the task ended.
 func (a *attended) ended(ctx context.Context) error {
 	shown, err := a.api.Run(ctx, a.run.ID)
@@ -400,6 +381,9 @@ func (a *attended) ended(ctx context.Context) error {
 	}
 	told := a.said.Len() > 0
 	a.flush()
+	if err := a.standing(ctx); err != nil {
+		return err
+	}
 	var out struct {
 		Report string `json:"report"`
 		Turns  int    `json:"turns"`
@@ -414,6 +398,7 @@ func (a *attended) ended(ctx context.Context) error {
 		why = cmdline.First(r.Message, why)
 	}
 	a.failed = shown.Status != run.Succeeded
+	defer a.unheard(ctx)
 	if a.out.JSON {
 		line := struct {
 			Run    id.Run     `json:"run_id"`
@@ -435,7 +420,9 @@ func (a *attended) ended(ctx context.Context) error {
 		}
 		a.flush()
 	}
-	runview.WriteKept(a.err, shown.Run)
+	if k := shown.Artifacts; k != nil && (k.Files > 0 || k.LeftOut > 0 || k.Error != "") {
+		runview.WriteKept(a.err, shown.Run)
+	}
 	switch {
 	case shown.Status == run.Cancelled && a.stopped:
 		a.err.Line("%s", a.err.Paint(term.Yellow, "stopped; say how to go on"))

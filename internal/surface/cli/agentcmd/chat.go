@@ -27,10 +27,10 @@ func Chat(i *cmdline.Invocation) *cobra.Command {
 		Use: "chat [BLUEPRINT]", Short: "Talk with an agent that works in a space", Args: cobra.MaximumNArgs(1),
 		Long: "Chat gives an agent one task after the other; each goes on the conversation. BLUEPRINT is the name of a registered one, or a " +
 			"file. It\nmay be left out where there is only one. The agent works in a new space as the blueprint says, unless --space names one.\n" +
-			"Answers come as they are written, each tool call is a line, and where policy asks a person, you are asked. " +
-			"Ctrl-C stops what runs or\ndrops what is typed, Ctrl-D and /quit leave. A line that ends with a backslash " +
-			"goes on in the next one. @PATH attaches a picture or\nthe text of a file of this machine, and so does a line that is nothing but " +
-			"a path. /help lists the commands.\n" +
+			"Answers come as they are written, each tool call is a line, and where policy asks a person, you are asked. A line that\nyou type " +
+			"while the agent works goes to it. Ctrl-C stops what runs or drops what is typed, Ctrl-D and /quit leave. A line that\nends with a " +
+			"backslash goes on in the next one. @PATH attaches a picture or the text of a file of this machine, and so does a line\nthat is " +
+			"nothing but a path. /help lists the commands.\n" +
 			"Every task is a run of its own: nothing is lost when this command, the daemon or the machine ends. --resume goes on.\n" +
 			"Where the input is not a terminal, each line is a task. /stop and /steer act at once; other lines wait until the agent is done.",
 		Example: "  agentbox chat\n  agentbox chat reporter --space notes\n  agentbox chat --resume run_...\n" +
@@ -102,13 +102,18 @@ type chat struct {
 
 	editor     *lineedit.Editor // nil where the input is not a terminal
 	interrupts chan struct{}
+	typing     chan struct{} // the person has pressed keys while the agent works
 	lines      <-chan string // of an input that is not a terminal; closed at its end
 	held       []string      // lines that came while the agent worked
+	later      []string      // messages that the agent at work did not get; they are sent when it is done
+	leaving    bool          // the person wants to leave when the agent is done
+	hinted     bool          // they were told how to stop the agent
 
 	blueprint string
 	version   int // of the blueprint; 0 for the newest
 	model     string
-	space     id.Space // "" before the first task
+	space     id.Space            // "" before the first task
+	spaces    map[id.Run]id.Space // of the runs
 	thread    id.Thread
 	room      id.Room
 	runs      []id.Run // of the conversation, the oldest first
@@ -125,7 +130,7 @@ func (c *chat) run(ctx context.Context, resume id.Run) error {
 	}
 	defer done()
 	if c.editor = editor; editor != nil {
-		c.interrupts, c.ask = make(chan struct{}, 1), true
+		c.interrupts, c.typing, c.ask = make(chan struct{}, 1), make(chan struct{}, 1), true
 	} else {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
@@ -226,7 +231,7 @@ func (c *chat) greet() {
 // leave ends the command. It prints the command that continues the conversation.
 func (c *chat) leave(ctx context.Context) error {
 	if len(c.runs) > 0 {
-		c.err.Line("%s", c.err.Paint(term.Faint, "go on: agentbox chat --resume "+string(c.runs[len(c.runs)-1])))
+		c.err.Line("%s", c.err.Paint(term.Faint, "go on: "+c.again(c.runs[len(c.runs)-1])))
 	}
 	if c.failed && c.editor == nil {
 		return &cmdline.Ended{Code: cmdline.ExitInternal}
@@ -234,9 +239,32 @@ func (c *chat) leave(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// message reads one message: a line, or several if a line ends with a backslash or was pasted.
+// again returns the command that continues the conversation after a run. It names the space if another task would work in that of the run.
+func (c *chat) again(r id.Run) string {
+	command := "agentbox chat --resume " + string(r)
+	if in := c.spaces[r]; c.space != "" && in != c.space {
+		command += " --space " + string(c.space)
+	}
+	return command
+}
+
+// message returns the next message: one that waits to be sent, or one that the person types.
 func (c *chat) message(ctx context.Context) (string, error) {
-	prompt := c.out.Paint(term.Bold, term.OneLine(c.blueprint, 30)) + "> "
+	if len(c.later) > 0 {
+		text := c.later[0]
+		c.later = c.later[1:]
+		c.err.Line("%s", c.err.Paint(term.Faint, "> "+term.OneLine(text, 300)))
+		return text, nil
+	}
+	if c.leaving {
+		return "", io.EOF
+	}
+	return c.read(ctx, c.out.Paint(term.Bold, term.OneLine(c.blueprint, 30))+"> ", false)
+}
+
+// read reads one message: a line, or several if a line ends with a backslash or was pasted. An empty line is a message only if blank is
+// true.
+func (c *chat) read(ctx context.Context, prompt string, blank bool) (string, error) {
 	var whole []string
 	for {
 		line, pasted, err := "", false, error(nil)
@@ -257,7 +285,7 @@ func (c *chat) message(ctx context.Context) (string, error) {
 			prompt = ". "
 			continue
 		}
-		if text := strings.TrimSpace(strings.Join(whole, "\n")); text != "" {
+		if text := strings.TrimSpace(strings.Join(whole, "\n")); text != "" || blank {
 			return text, nil
 		}
 		whole = nil
@@ -272,7 +300,7 @@ func (c *chat) say(ctx context.Context, text string) (quit bool, err error) {
 			return command.name == "/quit", command.do(c, ctx, strings.TrimSpace(rest))
 		}
 		if _, file := localFile(text); !file {
-			return false, cmdline.Usage("%s is no command; /help lists them", term.OneLine(word, 40))
+			return false, noCommand(word)
 		}
 	}
 	task, pictures, err := c.attached(text)
@@ -289,6 +317,11 @@ func (c *chat) say(ctx context.Context, text string) (quit bool, err error) {
 		return false, err
 	}
 	return false, c.attend(ctx, made)
+}
+
+// noCommand is the error for a word that looks like a command and is none.
+func noCommand(word string) error {
+	return cmdline.Usage("%s is no command; /help lists them", term.OneLine(word, 40))
 }
 
 // begin gives the agent a task.
@@ -309,7 +342,16 @@ func (c *chat) begin(ctx context.Context, task string, pictures []client.Picture
 		}
 		c.space = m.Space
 	}
+	c.worksIn(made.ID, c.space)
 	return made, nil
+}
+
+// worksIn remembers the space of a run.
+func (c *chat) worksIn(r id.Run, s id.Space) {
+	if c.spaces == nil {
+		c.spaces = map[id.Run]id.Space{}
+	}
+	c.spaces[r] = s
 }
 
 // resume continues the conversation of a run. It follows the run if that has not ended.
@@ -328,13 +370,22 @@ func (c *chat) resume(ctx context.Context, r id.Run) error {
 	if c.space == "" {
 		c.space = m.Space
 	}
+	if c.space != m.Space { // a fork, or another space: the next task begins a thread in its room
+		in, err := c.api.Space(ctx, c.space)
+		if err != nil {
+			return err
+		}
+		c.thread, c.room = "", in.Room
+	}
 	c.runs = []id.Run{r}
+	c.worksIn(r, m.Space)
 	const most = 1000 // runs of a conversation, as the loop has it
 	for before := m.After; before != "" && len(c.runs) < most; {
 		_, m, err := find(ctx, c.api, before)
 		if err != nil {
 			return err
 		}
+		c.worksIn(before, m.Space)
 		c.runs, before = append([]id.Run{before}, c.runs...), m.After
 	}
 	c.err.Line("%s", c.err.Paint(term.Faint, "> "+term.OneLine(m.Task, 300)))

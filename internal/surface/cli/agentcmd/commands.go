@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,23 +30,24 @@ func dropped(err error) bool { return errors.Is(err, lineedit.ErrDropped) }
 // command is an instruction for the chat and not for the agent.
 type command struct {
 	name, takes, does string
+	atOnce            bool // also while the agent works; others wait until it is done
 	do                func(c *chat, ctx context.Context, rest string) error
 }
 
 // commandList returns the commands, in the order of help.
 func commandList() []command {
 	return []command{
-		{"/help", "", "list these commands", (*chat).help},
-		{"/model", "[NAME]", "show the models, or have another one answer", (*chat).chooseModel},
-		{"/tools", "", "unfold the tool calls of the last task", (*chat).unfold},
-		{"/files", "", "list the files of the space", (*chat).files},
-		{"/attach", "PATH", "attach a picture or a text of this machine to the next message", (*chat).attach},
-		{"/cost", "", "show what the conversation has cost", (*chat).cost},
-		{"/rewind", "[N]", "take the last N tasks back (default 1), and what they did to files", (*chat).rewind},
-		{"/fork", "", "go on in a copy of the space, beside this conversation", (*chat).fork},
-		{"/stop", "", "stop what runs; at a terminal Ctrl-C does", (*chat).idle},
-		{"/steer", "TEXT", "tell the agent something while it works, from an input that is not a terminal", (*chat).idle},
-		{"/quit", "", "leave; the conversation is kept", func(*chat, context.Context, string) error { return nil }},
+		{"/help", "", "list these commands", true, (*chat).help},
+		{"/model", "[NAME]", "show the models, or have another one answer", false, (*chat).chooseModel},
+		{"/tools", "", "unfold the tool calls of the last task", true, (*chat).unfold},
+		{"/files", "", "list the files of the space", true, (*chat).files},
+		{"/attach", "PATH", "attach a picture or a text of this machine to the next message", true, (*chat).attach},
+		{"/cost", "", "show what the conversation has cost", true, (*chat).cost},
+		{"/rewind", "[N]", "take the last N tasks back (default 1), and what they did to files", false, (*chat).rewind},
+		{"/fork", "", "go on in a copy of the space, beside this conversation", false, (*chat).fork},
+		{"/stop", "", "stop what runs; at a terminal Ctrl-C does, too", false, (*chat).idle},
+		{"/steer", "TEXT", "tell the agent something while it works; at a terminal every line does", false, (*chat).idle},
+		{"/quit", "", "leave; the conversation is kept", false, func(*chat, context.Context, string) error { return nil }},
 	}
 }
 
@@ -89,15 +91,30 @@ func (c *chat) chooseModel(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	answers := c.model
+	if answers == "" {
+		b, err := c.api.Blueprint(ctx, c.blueprint, c.version)
+		if err != nil {
+			return err
+		}
+		if c.version == 0 || c.version == b.Version { // of an older version the list does not say it
+			answers = b.Summary.Model
+		}
+	}
 	for _, m := range all.Models {
 		mark := " "
-		if m.Name == c.model {
+		if m.Name == answers {
 			mark = "*"
 		}
 		c.err.Line("%s %s  %s", mark, term.Plain(m.Name), c.err.Paint(term.Faint, term.Plain(m.Model)))
 	}
-	if c.model == "" {
+	switch {
+	case answers == "":
 		c.err.Line("%s", c.err.Paint(term.Faint, "the model of the blueprint answers"))
+	case c.model == "":
+		c.err.Line("%s", c.err.Paint(term.Faint, "* answers, as the blueprint says; choose another one: /model NAME"))
+	default:
+		c.err.Line("%s", c.err.Paint(term.Faint, "* answers, as you chose"))
 	}
 	return nil
 }
@@ -108,21 +125,27 @@ func (c *chat) unfold(context.Context, string) error {
 		c.err.Line("no tool was called for the last task")
 		return nil
 	}
+	width := 200
+	if c.err.Width > 0 {
+		width = max(40, 2*c.err.Width-50)
+	}
 	for _, t := range c.tools {
-		c.err.Line("%s", c.err.Paint(term.Cyan, "▸ "+term.OneLine(t.kind, 40))+" "+term.Plain(t.summary))
+		short := shortArguments(t.arguments, width)
+		if t.arguments == "" {
+			short = term.OneLine(t.summary, width)
+		}
+		c.err.Line("%s", c.err.Paint(term.Cyan, "▸ "+term.OneLine(t.kind, 40))+" "+short)
 		if t.result == nil {
 			c.err.Line("  no result came")
 			continue
 		}
+		c.err.Line("  %s", resultWords(c.err, *t.result))
 		for _, text := range []*string{t.result.Content, t.result.Stdout, t.result.Stderr} {
 			if text != nil {
 				for line := range strings.Lines(*text) {
 					c.err.Line("  │ %s", term.Plain(strings.TrimRight(line, "\r\n")))
 				}
 			}
-		}
-		if said := cmdline.First(t.result.Reason, t.result.Message, t.result.Error); said != "" {
-			c.err.Line("  %s", term.Plain(said))
 		}
 		if len(t.result.Omitted) > 0 {
 			c.err.Line("  %s", c.err.Paint(term.Faint, "left out, because it is long: "+term.OneLine(strings.Join(t.result.Omitted, ", "), 100)))
@@ -189,7 +212,7 @@ func (c *chat) rewind(ctx context.Context, rest string) error {
 		return cmdline.Usage("the conversation has %s", term.Count(len(c.runs), "task"))
 	}
 	keep := len(c.runs) - n
-	var first id.Run // that changed something
+	var first, task id.Run // the first that changed something, and its task
 	for _, r := range c.runs[keep:] {
 		recorded, err := c.api.Steps(ctx, r)
 		if err != nil {
@@ -197,20 +220,28 @@ func (c *chat) rewind(ctx context.Context, rest string) error {
 		}
 		for _, call := range recorded.Calls {
 			if call.Child != "" && first == "" {
-				first = call.Child
+				first, task = call.Child, r
 			}
 		}
 	}
-	if first != "" {
+	said := "; they did nothing to the files"
+	switch {
+	case first == "":
+	case c.spaces[task] == c.space:
 		if _, err := c.api.RewindSpace(ctx, c.space, string(first)); err != nil {
 			return err
 		}
+		said = ", and the files are as they were before"
+	default: // the task is from before the fork, whose own snapshots begin later: fork again, from the files before the task
+		made, err := c.api.ForkSpace(ctx, c.spaces[task], client.ForkRequest{At: string(first), Description: "forked from a conversation"})
+		if err != nil {
+			return err
+		}
+		said = fmt.Sprintf(", from before the fork: you go on in %s,\na copy of the files as they were before; %s stays as it is", made.ID,
+			c.space)
+		c.space, c.thread, c.room = made.ID, "", made.Room
 	}
 	c.runs, c.tools = c.runs[:keep], nil
-	said := "; they did nothing to the files"
-	if first != "" {
-		said = ", and the files are as they were before"
-	}
 	c.err.Line("%s taken back%s", term.Count(n, "task"), said)
 	return nil
 }
@@ -224,7 +255,7 @@ func (c *chat) fork(ctx context.Context, _ string) error {
 	if err != nil {
 		return err
 	}
-	c.err.Line("you go on in %s; the other conversation: agentbox chat --resume %s", made.ID, c.runs[len(c.runs)-1])
+	c.err.Line("you go on in %s; the other conversation:\n%s", made.ID, c.again(c.runs[len(c.runs)-1]))
 	c.space, c.thread, c.room = made.ID, "", made.Room
 	return nil
 }
@@ -258,9 +289,8 @@ func expanded(path string) string {
 	return path
 }
 
-// attached returns a message with the texts of the files that belong to it, and its pictures: those that it names, and those of /attach.
-func (c *chat) attached(text string) (string, []client.Picture, error) {
-	var paths []string
+// pathsIn returns the paths of the files that a message names.
+func pathsIn(text string) (paths []string) {
 	for line := range strings.Lines(text) {
 		if path, is := localFile(line); is {
 			paths = append(paths, path)
@@ -272,9 +302,14 @@ func (c *chat) attached(text string) (string, []client.Picture, error) {
 			}
 		}
 	}
+	return paths
+}
+
+// attached returns a message with the texts of the files that belong to it, and its pictures: those that it names, and those of /attach.
+func (c *chat) attached(text string) (string, []client.Picture, error) {
 	whole := text
 	var pictures []client.Picture
-	for _, path := range slices.Concat(c.waiting, paths) {
+	for _, path := range slices.Concat(c.waiting, pathsIn(text)) {
 		raw, err := readFile(path)
 		if err != nil {
 			return "", nil, err
@@ -306,7 +341,10 @@ func (c *chat) attach(_ context.Context, path string) error {
 	if path == "" {
 		return cmdline.Usage("name the file: /attach PATH")
 	}
-	if _, err := readFile(path); err != nil {
+	if _, err := readFile(path); errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.NotFound, "file_unreadable", "nothing is attached: this machine has no file %s", term.OneLine(path, 200)).
+			With("name a file by its path from the folder in which the chat was started; the agent reads the files of its space by itself")
+	} else if err != nil {
 		return err
 	}
 	c.waiting = append(c.waiting, path)

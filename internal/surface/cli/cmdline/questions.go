@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,6 +68,11 @@ func WriteQuestion(p *term.Printer, a policy.Approval) {
 	p.Fields("why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "), "exactly",
 		a.Question.What,
 		"as template", a.Question.Template)
+	writeWords(p, a)
+}
+
+// writeWords writes the agent's own words about a question, marked as such.
+func writeWords(p *term.Printer, a policy.Approval) {
 	if a.Question.AgentTitle != "" {
 		p.Line("%s", p.Paint(term.Faint, "the agent's own title, not checked: "+term.OneLine(a.Question.AgentTitle, 200)))
 	}
@@ -85,48 +92,190 @@ func (i *Invocation) Own(a policy.Approval) policy.Approval {
 // always is how long an answer holds that a person at a terminal gives for later questions, too.
 const always = 24 * time.Hour
 
-// Answer asks the person at the terminal and sends the answer; false means that there was none.
-func (i *Invocation) Answer(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) {
+// Reply is the effect of a line that a person typed as the answer to a question.
+type Reply int
+
+// The replies.
+const (
+	Unclear Reply = iota // the line is no answer, or it only asked for details
+	Left                 // the person leaves the question open
+	Half                 // the answer counts, and another person has to approve too
+	Decided              // the question has its final answer
+)
+
+// Asked is a question that this terminal shows to a person.
+type Asked struct {
+	policy.Approval
+	i    *Invocation
+	api  *client.Client
+	p    *term.Printer
+	room string // its title; "" if the question belongs to no room
+}
+
+// Asked reads a question. It returns nil if the question does not wait for an answer any more.
+func (i *Invocation) Asked(ctx context.Context, api *client.Client, approval id.Approval) (*Asked, error) {
 	a, err := api.Approval(ctx, approval)
 	if err != nil || !Waits(a) {
-		return err == nil, err
+		return nil, err
 	}
-	p := i.Printer(i.Err)
-	p.JSON = false
+	q := &Asked{Approval: a, i: i, api: api, p: i.Printer(i.Err), room: string(a.Room)}
+	q.p.JSON = false
+	if a.Room != "" {
+		if found, err := api.Room(ctx, a.Room); err == nil && found.Title != "" { // else its id names it
+			q.room = term.OneLine(found.Title, 40)
+		}
+	}
+	return q, nil
+}
+
+// Show writes the parts of the question that matter for the answer. With here it also says what "always" means, for a person who answers
+// at this terminal. Details are the rest.
+func (q *Asked) Show(here bool) {
+	a, p := q.i.Own(q.Approval), q.p
+	where, standing := "", ""
+	if a.Space != "" {
+		where = "space " + string(a.Space)
+	}
+	if q.room != "" {
+		where = strings.TrimPrefix(where+", room "+q.room, ", ")
+	}
+	if q.room != "" && here {
+		standing = fmt.Sprintf("a allows exactly this to all agents of the room %s, for a day, at most %d times;\ntake it back: %s", q.room,
+			policy.MaxStandingUses, takeBack(a.ID))
+	}
 	p.Line("")
-	WriteQuestion(p, i.Own(a))
+	p.Line("%s  %s", p.Paint(term.Bold, term.OneLine(a.Title, 0)), p.Paint(term.Faint, string(a.ID)))
+	p.Fields("exactly", essential(a.Question.What), "not sealed", strings.Join(a.Question.Unsealed, "; "), "where", where,
+		"why", a.Question.Why, "impact", p.Cut(a.Question.Impact, max(40, p.Width-len("not sealed  "))), "always", standing)
+	writeWords(p, a)
+}
+
+// takeBack returns the command that ends the standing approval that the answer to a question made.
+func takeBack(a id.Approval) string { return "agentbox approvals revoke " + string(a) }
+
+// unsaid are the fields of an action that a short question leaves out: ids that say where it came from, and the time limit. The question
+// says the space and the room in its own line.
+var unsaid = []string{"type", "timeout_ms", "space_id", "principal_id", "operation_id", "policy_bundle", "room_id", "run_id", "step_id",
+	"workspace_id", "fence", "capability_token_id", "zone"}
+
+// essential returns the fields of a rendered action that a person has to see before they answer. It leaves out unsaid fields, the size and
+// hash of the action, and argv where that is only the command in a shell. All other lines remain, whatever their number.
+func essential(what string) string {
+	var fields []string // each with its further lines
+	for line := range strings.Lines(what) {
+		if n := len(fields); n > 0 && strings.HasPrefix(line, "  | ") {
+			fields[n-1] += line
+			continue
+		}
+		fields = append(fields, line)
+	}
+	value := func(name string) string {
+		for _, f := range fields {
+			if text, is := strings.CutPrefix(f, name+":"); is {
+				return text
+			}
+		}
+		return ""
+	}
+	command := value("command")
+	shell := command != "" && command == value("argv[2]") && value("argv[1]") == " \"-c\"\n" && value("argv[3]") == ""
+	var shown strings.Builder
+	for n, f := range fields {
+		name, _, is := strings.Cut(f, ":")
+		switch {
+		case n == 0 && len(fields) > 1 && measure.MatchString(fields[1]): // the title, which stands above
+		case measure.MatchString(f), is && slices.Contains(unsaid, name):
+		case shell && strings.HasPrefix(name, "argv["):
+		default:
+			shown.WriteString(f)
+		}
+	}
+	return shown.String()
+}
+
+// measure matches the line of a rendered action that says its size and hash.
+var measure = regexp.MustCompile(`^\d+ bytes, sha256:[0-9a-f]+\n$`)
+
+// Ask asks the person until their line is an answer. It returns Left at the end of the input.
+func (q *Asked) Ask(ctx context.Context) (Reply, error) {
+	prompt := "Allow it? [y]es, [n]o, [l]ater, [d]etails: "
+	if q.room != "" {
+		prompt = "Allow it? [y]es, [a]lways for all agents in room " + q.room + ", [n]o, [l]ater, [d]etails: "
+	}
 	for {
-		line, err := i.ask(p.Paint(term.Bold, "Allow it? [y]es, [a]lways in this room for a day, [n]o, or [l]ater: "))
+		line, err := q.i.ask(q.p.Paint(term.Bold, prompt))
 		if errors.Is(err, io.EOF) {
-			fmt.Fprintln(i.Err)
-			return false, nil
+			fmt.Fprintln(q.i.Err)
+			return Left, nil
 		}
 		if err != nil {
-			return false, err
+			return Unclear, err
 		}
-		answer := client.Answer{Decision: "approve", Saw: &a.ActionHash}
-		switch word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(line)), " "); word {
-		case "y", "yes":
-		case "a", "always":
-			answer.Scope, answer.ExpiresAt, answer.Uses = policy.ScopeRoom, i.Clock.Now().Add(always), policy.MaxStandingUses
-		case "n", "no":
-			answer.Decision = "deny"
-		case "l", "later":
-			return false, nil
-		default:
-			continue
+		if reply, err := q.Reply(ctx, line); err != nil || reply != Unclear {
+			return reply, err
 		}
-		decided, err := api.Decide(ctx, approval, answer)
-		switch {
-		case answer.Scope != "" && fault.KindOf(err) == fault.Invalid:
-			p.Line("%s", p.Paint(term.Yellow, "not always: "+term.OneLine(err.Error(), 300)))
-			continue
-		case err == nil && Waits(decided):
-			p.Line("%s", p.Paint(term.Yellow, Missing(decided)))
-			return false, nil
+	}
+}
+
+// IsReply reports whether a line is an answer to a question, or asks for its details.
+func IsReply(line string) bool {
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes", "a", "always", "n", "no", "l", "later", "d", "details":
+		return true
+	}
+	return false
+}
+
+// Reply takes a line of the person: it sends an answer, or shows the details. It returns Unclear if the question has to be asked again.
+func (q *Asked) Reply(ctx context.Context, line string) (Reply, error) {
+	answer := client.Answer{Decision: "approve", Saw: &q.ActionHash}
+	switch word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(line)), " "); word {
+	case "y", "yes":
+	case "a", "always":
+		answer.Scope, answer.ExpiresAt, answer.Uses = policy.ScopeRoom, q.i.Clock.Now().Add(always), policy.MaxStandingUses
+	case "n", "no":
+		answer.Decision = "deny"
+	case "l", "later":
+		return Left, nil
+	case "d", "details":
+		WriteQuestion(q.p, q.i.Own(q.Approval))
+		return Unclear, nil
+	case "":
+		return Unclear, nil
+	default:
+		choices := "y, a, n, d and l"
+		if q.room == "" {
+			choices = "y, n, d and l"
 		}
+		q.p.Line("%s", q.p.Paint(term.Faint, "the answers are "+choices))
+		return Unclear, nil
+	}
+	decided, err := q.api.Decide(ctx, q.ID, answer)
+	switch {
+	case answer.Scope != "" && fault.KindOf(err) == fault.Invalid:
+		q.p.Line("%s", q.p.Paint(term.Yellow, "not always: "+term.OneLine(err.Error(), 300)))
+		return Unclear, nil
+	case err != nil:
+		return Unclear, err
+	case Waits(decided):
+		q.p.Line("%s", q.p.Paint(term.Yellow, Missing(decided)))
+		return Half, nil
+	case answer.Scope != "":
+		q.p.Line("%s", q.p.Paint(term.Faint, "allowed for all agents of the room "+q.room+" until "+term.Moment(answer.ExpiresAt)+
+			"\ntake it back: "+takeBack(q.ID)))
+	}
+	return Decided, nil
+}
+
+// Answer asks the person at the terminal and sends the answer; false means that there was none.
+func (i *Invocation) Answer(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) {
+	q, err := i.Asked(ctx, api, approval)
+	if err != nil || q == nil {
 		return err == nil, err
 	}
+	q.Show(true)
+	reply, err := q.Ask(ctx)
+	return reply == Decided, err
 }
 
 // ask shows a prompt and reads one line of the person's input.

@@ -17,13 +17,13 @@ func Approvals(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "approvals", Aliases: []string{"approval"}, Short: "List the questions that wait for a person, and answer them", Args: cobra.NoArgs,
 		Example: "  agentbox approvals\n  agentbox approvals --room room_...\n  agentbox approvals show appr_...\n  agentbox approvals approve " +
-			"appr_...\n  agentbox approvals deny appr_... --reason 'use the staging copy'",
+			"appr_...\n  agentbox approvals deny appr_... --reason 'use the staging copy'\n  agentbox approvals revoke appr_...",
 		RunE: list.RunE,
 	}
 	c.Flags().AddFlagSet(list.Flags())
 	c.AddCommand(list, approvalShow(i), approvalRequest(i), decide(i, "approve", "Approve exactly this action, once"), decide(i, "deny",
 		"Deny it; the run goes on with the next operation"),
-		decide(i, "hold", "Say that somebody looks into it; a final answer follows"), approvalWithdraw(i))
+		decide(i, "hold", "Say that somebody looks into it; a final answer follows"), approvalWithdraw(i), approvalStanding(i), approvalRevoke(i))
 	return c
 }
 

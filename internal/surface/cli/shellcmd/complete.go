@@ -172,7 +172,7 @@ func (s *session) commandsLike(ctx context.Context, text string) (found []string
 			within, cancel := context.WithCancel(ctx)
 			defer cancel()
 			if s.keys != nil {
-				defer s.keys.Watch(cancel)()
+				defer s.keys.Watch(cancel, nil)()
 			}
 			o := follow.Ordered{Api: s.api, Space: s.space.ID, Title: "agentbox shell", Output: func(_ string, data []byte) error {
 				out.Write(data)

@@ -233,7 +233,7 @@ func (s *session) begin(ctx context.Context) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if s.keys != nil {
-		defer s.keys.Watch(cancel)()
+		defer s.keys.Watch(cancel, nil)()
 	}
 	if !s.allowed(within, op) && within.Err() == nil {
 		s.say(fault.New(fault.Denied, "not_read_back",
@@ -443,7 +443,7 @@ type attended struct {
 // watch cancels the line when the person interrupts it.
 func (a *attended) watch() {
 	if a.s.editor != nil {
-		a.stop = a.s.keys.Watch(a.cancel)
+		a.stop = a.s.keys.Watch(a.cancel, nil)
 	}
 }
 

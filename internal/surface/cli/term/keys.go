@@ -13,7 +13,7 @@ const (
 )
 
 // Typed is the input of a terminal in raw mode. While a line is edited, the editor reads it. While a command runs, typed watches for the
-// interrupt key, and all other keys wait for the next line. One goroutine calls all methods except pump.
+// interrupt key, and all other keys wait for the next line. One goroutine calls all methods except Pump.
 type Typed struct {
 	Out    io.Writer
 	Pieces chan []byte // closed when nothing comes any more
@@ -71,12 +71,18 @@ func (t *Typed) Read(p []byte) (int, error) {
 // Write writes the editor's drawing.
 func (t *Typed) Write(p []byte) (int, error) { return t.Out.Write(p) }
 
-// Watch calls interrupt when that key is pressed, until stop is called.
-func (t *Typed) Watch(interrupt func()) (stop func()) {
+// Watch calls interrupt when that key is pressed, until stop is called. It calls typed each time that other keys wait for the next line; a
+// line that is empty does not. typed is nil where nobody reads lines meanwhile.
+func (t *Typed) Watch(interrupt, typed func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for {
+			if typed != nil && len(t.ahead) > 0 {
+				if t.ahead = bytes.TrimLeft(t.ahead, "\r\n"); len(t.ahead) > 0 {
+					typed()
+				}
+			}
 			select {
 			case piece, ok := <-t.Pieces:
 				if !ok {
@@ -98,3 +104,18 @@ func (t *Typed) Watch(interrupt func()) (stop func()) {
 		watching.Wait()
 	}
 }
+
+// Take returns the keys that wait for the next line, and forgets them: they were pressed before the question that is asked now.
+func (t *Typed) Take() []byte {
+	taken := t.ahead
+	select {
+	case piece := <-t.Pieces: // the one that Pump has read already
+		taken = append(taken, piece...)
+	default:
+	}
+	t.ahead = nil
+	return taken
+}
+
+// Unread puts keys in front of those that wait for the next line, as if the person had pressed them first.
+func (t *Typed) Unread(keys []byte) { t.ahead = append(bytes.Clone(keys), t.ahead...) }

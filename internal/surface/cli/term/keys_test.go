@@ -40,13 +40,32 @@ func TestTheInterruptingKeyIsSeenEverywhere(t *testing.T) {
 		t.Error("the line is not known as interrupted")
 	}
 	interrupted := make(chan struct{})
-	unwatch := keys.Watch(func() { close(interrupted) })
+	unwatch := keys.Watch(func() { close(interrupted) }, nil)
 	press("not wanted\r")
 	press("nor this\x03next\r")
 	<-interrupted
 	unwatch()
 	if got := read(); got != "next\r" {
 		t.Errorf("got %q, want what was typed after the interruption", got)
+	}
+	typed := make(chan struct{}, 1)
+	unwatch = keys.Watch(func() {}, func() {
+		select {
+		case typed <- struct{}{}:
+		default:
+		}
+	})
+	press("\r\n") // an empty line is no line
+	press("first")
+	<-typed
+	unwatch()
+	keys.Unread([]byte("before "))
+	if got := string(keys.Take()); got != "before first" {
+		t.Errorf("took %q, want %q", got, "before first")
+	}
+	keys.Unread([]byte("again\r"))
+	if got := read(); got != "again\r" {
+		t.Errorf("got %q, want what was put back", got)
 	}
 	stop()
 	if err := errors.Join(keyboard.Close(), in.Close()); err != nil {
