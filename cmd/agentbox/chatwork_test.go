@@ -69,7 +69,7 @@ func TestAQuestionThatIsLeftOpenIsAnsweredLater(t *testing.T) {
 		[]string{"d\r", "policy_bundle: ", "Allow it? "},
 		[]string{"what\r", "the answers are y, a, n, d and l", "Allow it? "},
 		[]string{"l\r", "The question stays open", "Type y, n, a or d"},
-		[]string{"use python\r", "[y, n, a or d answers the question; else to the agent at work] ", "use python"},
+		[]string{"use python\r", "[y, n, a or d answers: run a command: rm -r a.txt; else to the agent at work] ", "use python"},
 		[]string{"/files\r", "6 B  a.txt"},
 		[]string{"/rewind\r", "/rewind waits until the agent is done"},
 		[]string{"/bogus\r", "/bogus is no command"},

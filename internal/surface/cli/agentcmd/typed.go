@@ -55,7 +55,7 @@ func (a *attended) listen(ctx context.Context, frames <-chan framed, kept []fram
 	defer a.watch()
 	prompt := toAgent
 	if len(a.left) > 0 {
-		prompt = "[y, n, a or d answers the question; else to the agent at work] "
+		prompt = "[y, n, a or d answers: " + term.OneLine(a.left[0].Title, 60) + "; else to the agent at work] "
 		a.editor.Past.Mute = true
 		defer func() { a.editor.Past.Mute = false }()
 	}
