@@ -229,15 +229,17 @@ func (t *trial) try(m *mutant) (verdict, error) {
 	for _, some := range [][]*test{quick, slow} {
 		for _, in := range t.suites {
 			var names []string
+			var usual time.Duration
 			for _, one := range some {
 				if one.in == in {
 					names = append(names, one.name)
+					usual += one.took
 				}
 			}
 			if len(names) == 0 {
 				continue
 			}
-			_, err := t.run(in, 10*time.Second+10*took, []string{"AGENTBOX_MUTANT=" + strconv.Itoa(m.id)}, "-test.failfast", "-test.run",
+			_, err := t.run(in, 10*time.Second+10*usual, []string{"AGENTBOX_MUTANT=" + strconv.Itoa(m.id)}, "-test.failfast", "-test.run",
 				"^("+strings.Join(names, "|")+")$")
 			var exit *exec.ExitError
 			switch {
