@@ -39,6 +39,7 @@ func versionOf(path string) (version, error) {
 type modelsWatch struct {
 	app   *App
 	taken version // which was read the last time
+	used  bool    // that one is used
 	seen  version // at the last step
 
 	mu      sync.Mutex // guards problem
@@ -50,7 +51,7 @@ func (w *modelsWatch) load(ctx context.Context) (err error) {
 	if w.taken, err = versionOf(w.app.path(modelsFile)); err != nil {
 		return err
 	}
-	w.seen = w.taken
+	w.seen, w.used = w.taken, true
 	if err = w.app.loadModels(ctx); err != nil {
 		err = fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "the file %s cannot be used", w.app.path(modelsFile))
 	}
@@ -64,7 +65,13 @@ func (w *modelsWatch) step(ctx context.Context) {
 	if err == nil {
 		still := now == w.seen
 		w.seen = now
-		if now == w.taken || !still {
+		if !still {
+			return
+		}
+		if now == w.taken {
+			if w.used { // it could not be looked at for a while, or another file was there
+				w.say("")
+			}
 			return
 		}
 		err = w.app.loadModels(ctx)
@@ -74,7 +81,7 @@ func (w *modelsWatch) step(ctx context.Context) {
 	}
 	kind := fault.KindOf(err)
 	if passes := kind == fault.Internal || kind == fault.Unavailable || kind == fault.Waiting; err == nil || !passes { // else it is read again
-		w.taken = now
+		w.taken, w.used = now, err == nil
 	}
 	w.tell(err)
 }
@@ -85,16 +92,21 @@ func (w *modelsWatch) tell(err error) {
 	if err != nil {
 		said = fmt.Sprintf("%s cannot be used, and what was read of it before holds: %s", modelsFile, problemOf(err))
 	}
-	w.mu.Lock()
-	before := w.problem
-	w.problem = said
-	w.mu.Unlock()
+	before := w.say(said)
 	switch {
 	case err == nil:
 		w.app.logger.Info("the file of models was read again", "code", "models_file_read")
 	case said != before:
 		w.app.logger.Warn("the file of models cannot be used, and what was read of it before holds", "code", "models_file_unused", "error", err)
 	}
+}
+
+// say keeps why the present file is not used, and returns what was kept before.
+func (w *modelsWatch) say(problem string) (before string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.problem = w.problem, problem
+	return before
 }
 
 // of returns why the file of models is not used, for people of the workspace to which it belongs; "" if it is used.

@@ -142,6 +142,7 @@ func TestABrokenFileOfModelsChangesNothing(t *testing.T) {
 		"models:\n  - {name: new, model: n}\n  - {name: odd, base_url: \"x:\"}\n": `line 3: the model "odd" of the file: `,
 		"models:\n  - {name: new, model: n}\nbudgets:\n  - {scope: agent}\n":      "line 4: budget 1 has tokens_per_day or cost_per_day",
 		"models: [": "line 1",
+		"":          "the file is empty",
 		strings.Repeat("#", 1<<20) + "\nmodels: ": "the limit is 1048576",
 	} {
 		w.write(text)
@@ -196,7 +197,7 @@ func TestPinsOfAModelOfTheFile(t *testing.T) {
 		}
 		return locked
 	}
-	file, api := watch(t, twoModels), watch(t, "")
+	file, api := watch(t, twoModels), watch(t, "models: []\n")
 	put := func(of string) {
 		t.Helper()
 		if _, err := api.Models.Put(t.Context(), event.Origin{Principal: api.Owner}, id.DefaultWorkspace,
@@ -220,5 +221,58 @@ func TestPinsOfAModelOfTheFile(t *testing.T) {
 	file.steps(2)
 	if got := drift(file.App, locked); len(got) != 0 {
 		t.Errorf("the entry is what it was: got %+v", got)
+	}
+}
+
+// TestBudgetsAreNotLostByACutFile writes the file as it stands while somebody copies it: without its end. The budgets hold until the file
+// says that there are none.
+func TestBudgetsAreNotLostByACutFile(t *testing.T) {
+	const budgets = "budgets:\n  - {scope: workspace, tokens_per_day: 1000}\n"
+	w := watch(t, twoModels+budgets)
+	held := func() int {
+		t.Helper()
+		s, err := w.Models.Settings(t.Context(), id.DefaultWorkspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.Budgets)
+	}
+	for _, text := range []string{twoModels, "models:\n"} {
+		w.write(text)
+		w.steps(3)
+		if problem := w.upkeep.models.of(id.DefaultWorkspace); held() != 1 || problem == "" {
+			t.Errorf("%q: got %d budgets, problem %q", text, held(), problem)
+		}
+	}
+	w.write(twoModels + "budgets: []\n")
+	w.steps(3)
+	if problem := w.upkeep.models.of(id.DefaultWorkspace); held() != 0 || problem != "" {
+		t.Errorf("got %d budgets, problem %q", held(), problem)
+	}
+}
+
+// TestTheProblemOfAFileOfModelsEnds brings the file back that was read before: nothing is wrong any more.
+func TestTheProblemOfAFileOfModelsEnds(t *testing.T) {
+	w := watch(t, twoModels)
+	file := filepath.Join(w.Config.DataDir, modelsFile)
+	if err := os.Rename(file, file+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(file, 0o700); err != nil { // it cannot be read
+		t.Fatal(err)
+	}
+	w.steps(3)
+	if problem := w.upkeep.models.of(id.DefaultWorkspace); problem == "" {
+		t.Error("a folder was read")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".old", file); err != nil {
+		t.Fatal(err)
+	}
+	w.steps(3)
+	if problem := w.upkeep.models.of(id.DefaultWorkspace); problem != "" {
+		t.Errorf("got %q", problem)
 	}
 }

@@ -22,7 +22,7 @@ func addressOf(address string) string {
 	if err != nil || u.Host == "" {
 		return "the endpoint"
 	}
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+	return net.JoinHostPort(policy.Escape(u.Hostname()), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 }
 
 // unreached says in plain words why a server gave no answer.
@@ -84,7 +84,7 @@ func (q Request) refusal(status int) (message, advice string) {
 	case status == http.StatusUnauthorized && e.Key == "":
 		return fmt.Sprintf("the endpoint %s wants a key, and the entry %s names none", addressOf(q.URL), e.Name),
 			fmt.Sprintf("name one in models.yaml, or write the entry anew with all of its flags: "+
-				"agentbox model add %s --model %s --key KEY --replace", e.Name, policy.Escape(e.Model))
+				"agentbox model add %s --model MODEL --key KEY --replace", e.Name)
 	case status == http.StatusUnauthorized:
 		return fmt.Sprintf("the endpoint %s refused the key %s", addressOf(q.URL), e.Key),
 			"set another one: agentbox model key set " + e.Key

@@ -3,8 +3,10 @@ package gate_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 )
@@ -92,5 +94,21 @@ func TestAStandingApprovalOfATool(t *testing.T) {
 	}
 	if _, err := policy.CoverOf(a, policy.ScopeTemplate, []string{"ls"}); err == nil {
 		t.Error("a tool has a template")
+	}
+}
+
+// TestAnAnswerForLaterUsesOfATool grants a standing approval of a coding agent's tool with a command, and none where that is a script.
+func TestAnAnswerForLaterUsesOfATool(t *testing.T) {
+	for command, code := range map[string]string{"ls": "", "sh x.sh": policy.ErrStandingImpossible.Code} {
+		h := build(t, nil)
+		a := h.agentUses("claude.Bash", `{"command":"`+command+`"}`)
+		a.Space, a.Command = "", command
+		_, q := h.asked(a)
+		_, err := h.Approvals.Decide(t.Context(), h.origin(h.owner), ws, q.ID, policy.Answer{
+			Decision: policy.Approve, Scope: policy.ScopeRun, ExpiresAt: h.clock.Now().Add(time.Hour), Uses: 2,
+		})
+		if fault.CodeOf(err) != code {
+			t.Errorf("%s: got %v, want %q", command, err, code)
+		}
 	}
 }

@@ -16,11 +16,20 @@ const codeFile = "models_file_invalid"
 
 // CheckFile refuses a file of models that cannot be used with any catalogue. The error names the line.
 func CheckFile(text []byte) error {
+	_, err := usable(text)
+	return err
+}
+
+// usable reads a file of models that can be used with some catalogue. A text of nil stands for no file.
+func usable(text []byte) (File, error) {
 	f, err := ReadFile(text)
 	if err != nil {
-		return err
+		return File{}, err
 	}
-	return f.check()
+	if text != nil && f.Models == nil && f.Routes == nil && f.Budgets == nil { // somebody may be writing it
+		return File{}, fault.New(fault.Invalid, codeFile, "the file is empty; write models: [] to have no models, or remove the file")
+	}
+	return f, f.check()
 }
 
 // wrong is the error of an item of the file.
@@ -82,11 +91,8 @@ func (f File) fits(held []model.Held) error {
 // Load puts the entries of the file into the catalogue. Entries of the API stay; entries of an earlier file go. A file that cannot be used
 // as a whole changes nothing.
 func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace, text []byte) error {
-	f, err := ReadFile(text)
+	f, err := usable(text)
 	if err != nil {
-		return err
-	}
-	if err := f.check(); err != nil {
 		return err
 	}
 	held, err := s.List(ctx, ws, "", model.MaxEntries)
@@ -96,14 +102,17 @@ func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace
 	if err := f.fits(held); err != nil {
 		return err
 	}
+	now, err := s.Settings(ctx, ws)
+	if err != nil {
+		return err
+	}
+	if text != nil && f.Budgets == nil && now.BudgetsSource == model.FromFile && len(now.Budgets) > 0 { // it may be cut
+		return fault.New(fault.Invalid, codeFile, "the file has no budgets any more; write budgets: [] to have none")
+	}
 	for _, e := range f.Models {
 		if _, err := s.put(ctx, origin, ws, e, model.FromFile); err != nil {
 			return err
 		}
-	}
-	now, err := s.Settings(ctx, ws)
-	if err != nil {
-		return err
 	}
 	if f.Routes != nil || now.RoutesSource == model.FromFile {
 		if err := s.setRoutes(ctx, origin, ws, f.Routes, sourceOf(f.Routes != nil)); err != nil {

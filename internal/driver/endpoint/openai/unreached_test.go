@@ -53,6 +53,10 @@ func TestAPortThatNobodyNames(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "nobody.invalid:443 cannot be reached") {
 		t.Errorf("got %v", err)
 	}
+	e.BaseURL = "https://a%c2%9b31mb.invalid/v1" // a terminal would take it for a colour
+	if _, _, err := ask(t, driver(t), e, "", endpointtest.Hello()); err == nil || strings.Contains(err.Error(), "\u009b") {
+		t.Errorf("got %q", err)
+	}
 }
 
 // TestARefusedKeyAndAMissingModel holds that an endpoint that answers is not called unreachable, and that the error says what to do.
@@ -67,7 +71,7 @@ func TestARefusedKeyAndAMissingModel(t *testing.T) {
 			`the endpoint HOST refused the key zai: "wrong key [secret]" (HTTP 401) [invalid_api_key]; set another one: agentbox model key set zai`},
 		"no key": {401, "", "", `the endpoint HOST wants a key, and the entry m names none (HTTP 401); ` +
 			`name one in models.yaml, or write the entry anew with all of its flags: ` +
-			`agentbox model add m --model glm --key KEY --replace`},
+			`agentbox model add m --model MODEL --key KEY --replace`},
 		"no such model": {404, trouble("model_not_found", "no glm"), "zai", `the endpoint has no model glm, or nothing at ` +
 			`http://HOST/chat/completions: "no glm" (HTTP 404) [model_not_found]; correct the entry m, then try: agentbox model test m`},
 		"no such path": {404, "<html>not found</html>", "zai", `the endpoint has no model glm, or nothing at ` +

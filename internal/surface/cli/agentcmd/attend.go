@@ -36,6 +36,7 @@ type attended struct {
 	asked   map[id.Approval]bool   // questions that it has shown
 	asks    map[string]id.Approval // the questions about operations
 	left    []*cmdline.Asked       // questions that the person has left open, the oldest first
+	current id.Approval            // the question that was shown last
 	calls   []proposed             // calls whose arguments have come, and whose lines have not
 	steered []string               // messages to the agent at work, as it may hear them
 	stopped bool
@@ -263,7 +264,13 @@ func (a *attended) frame(ctx context.Context, f client.Frame) error {
 			return a.question(ctx, id.Approval(r.ApprovalID))
 		}
 		a.result(r)
-		a.left = slices.DeleteFunc(a.left, func(q *cmdline.Asked) bool { return r.OperationID != "" && q.ID == a.asks[r.OperationID] })
+		a.left = slices.DeleteFunc(a.left, func(q *cmdline.Asked) bool {
+			if r.OperationID == "" || q.ID != a.asks[r.OperationID] {
+				return false
+			}
+			waits, err := a.i.Asked(ctx, a.api, q.ID) // two agents may give their calls the same name
+			return err == nil && waits == nil
+		})
 		return a.standing(ctx)
 	}
 	return nil

@@ -1,11 +1,14 @@
 package agentcmd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/fault"
@@ -182,8 +185,15 @@ func (a *attended) unheard(ctx context.Context) {
 	if !a.failed || a.editor == nil || len(a.later) == 0 {
 		return
 	}
+	a.leaving = false // they have something to say
 	a.note("what you typed meanwhile is at the prompt again: Enter sends it, Ctrl-C drops it")
-	a.editor.Keys.Unread([]byte(strings.ReplaceAll(strings.Join(a.later, "\n"), "\n", "\\\r")))
+	text := strings.Map(func(r rune) rune { // a key that controls the line would change it
+		if r != '\n' && unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.Join(a.later, "\n"))
+	a.editor.Keys.Unread([]byte(strings.ReplaceAll(text, "\n", "\\\r")))
 	a.later = nil
 }
 
@@ -219,6 +229,7 @@ func (a *attended) question(ctx context.Context, approval id.Approval) (err erro
 		return err
 	}
 	q.Show(a.ask)
+	a.current = q.ID
 	if !a.ask {
 		a.err.Line("%s", a.err.Paint(term.Yellow, "it waits until a person says: "+elsewhere(q)))
 		return nil
@@ -229,10 +240,35 @@ func (a *attended) question(ctx context.Context, approval id.Approval) (err erro
 		a.editor.Past.Mute = true
 		defer func() { a.editor.Past.Mute = false }()
 		before := a.editor.Keys.Take() // keys that were pressed before the question was shown do not answer it
-		defer func() { a.editor.Keys.Unread(before) }()
+		defer func() {
+			if len(a.left) > 0 { // nor do they later
+				var dropped bool
+				if before, dropped = withoutReplies(before); dropped {
+					a.note("what you typed before the question was shown does not answer it")
+				}
+			}
+			a.editor.Keys.Unread(before)
+		}()
 	}
 	reply, err := q.Ask(ctx)
 	return a.replied(ctx, q, reply, err)
+}
+
+// withoutReplies leaves out the lines that would answer a question.
+func withoutReplies(keys []byte) (kept []byte, dropped bool) {
+	for len(keys) > 0 {
+		end := bytes.IndexAny(keys, "\r\n") + 1
+		if end == 0 {
+			end = len(keys)
+		}
+		if cmdline.IsReply(string(keys[:end])) {
+			dropped = true
+		} else {
+			kept = append(kept, keys[:end]...)
+		}
+		keys = keys[end:]
+	}
+	return kept, dropped
 }
 
 // elsewhere returns the commands that answer a question in another terminal.
@@ -270,6 +306,12 @@ func (a *attended) answer(ctx context.Context, line string) {
 	if err == nil && now == nil {
 		a.left = a.left[1:]
 		a.note(string(q.ID) + " was answered already")
+		return
+	}
+	if err == nil && a.current != q.ID { // the person has another one before them
+		a.note(fmt.Sprintf("the answer was not sent: of %d open questions this one is the first", len(a.left)))
+		now.Show(a.ask)
+		a.current = q.ID
 		return
 	}
 	reply := cmdline.Unclear

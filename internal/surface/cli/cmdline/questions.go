@@ -8,10 +8,12 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -146,7 +148,7 @@ func (q *Asked) Show(here bool) {
 	p.Line("")
 	p.Line("%s  %s", p.Paint(term.Bold, term.OneLine(a.Title, 0)), p.Paint(term.Faint, string(a.ID)))
 	p.Fields("exactly", essential(a.Question.What), "not sealed", strings.Join(a.Question.Unsealed, "; "), "where", where,
-		"why", a.Question.Why, "impact", p.Cut(a.Question.Impact, max(40, p.Width-len("not sealed  "))), "always", standing)
+		"why", a.Question.Why, "impact", a.Question.Impact, "always", standing)
 	writeWords(p, a)
 }
 
@@ -156,7 +158,7 @@ func takeBack(a id.Approval) string { return "agentbox approvals revoke " + stri
 // unsaid are the fields of an action that a short question leaves out: ids that say where it came from, and the time limit. The question
 // says the space and the room in its own line.
 var unsaid = []string{"type", "timeout_ms", "space_id", "principal_id", "operation_id", "policy_bundle", "room_id", "run_id", "step_id",
-	"workspace_id", "fence", "capability_token_id", "zone"}
+	"workspace_id", "fence", "capability_token_id"}
 
 // essential returns the fields of a rendered action that a person has to see before they answer. It leaves out unsaid fields, the size and
 // hash of the action, and argv where that is only the command in a shell. All other lines remain, whatever their number.
@@ -178,13 +180,14 @@ func essential(what string) string {
 		return ""
 	}
 	command := value("command")
-	shell := command != "" && command == value("argv[2]") && value("argv[1]") == " \"-c\"\n" && value("argv[3]") == ""
+	shell := command != "" && value("argv[0]") == " \"/bin/bash\"\n" && command == value("argv[2]") && value("argv[1]") == " \"-c\"\n" && value("argv[3]") == ""
 	var shown strings.Builder
 	for n, f := range fields {
 		name, _, is := strings.Cut(f, ":")
 		switch {
 		case n == 0 && len(fields) > 1 && measure.MatchString(fields[1]): // the title, which stands above
 		case measure.MatchString(f), is && slices.Contains(unsaid, name):
+		case name == "zone" && value(name) == " "+strconv.Quote(string(event.Supervised))+"\n": // as most actions are
 		case shell && strings.HasPrefix(name, "argv["):
 		default:
 			shown.WriteString(f)
