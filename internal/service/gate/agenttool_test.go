@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/service/gate"
 )
 
 // agentUses is the question of a coding agent about one of its tools.
@@ -109,6 +110,39 @@ func TestAnAnswerForLaterUsesOfATool(t *testing.T) {
 		})
 		if fault.CodeOf(err) != code {
 			t.Errorf("%s: got %v, want %q", command, err, code)
+		}
+		a.Operation = "tc_2"
+		if r := h.judge(a); (r.Decision.Outcome == policy.Allow) != (code == "") || (r.Standing == "") != (code != "") {
+			t.Errorf("%s, another call: got %+v by %q", command, r.Decision, r.Standing)
+		}
+	}
+}
+
+// TestToolsOfCodingAgentsInShadowMode lets pass what a rule refuses or asks about. Where no rule is about a tool, or a person cannot see the
+// input, nothing passes.
+func TestToolsOfCodingAgentsInShadowMode(t *testing.T) {
+	h := build(t, func(p *gate.Parts) { p.Shadow = true })
+	for name, c := range map[string]struct {
+		text    string
+		shown   bool
+		outcome policy.Outcome
+		shadow  bool
+	}{
+		"a rule asks":             {"ask: {tools: [claude.Bash]}", true, policy.RequireApproval, true},
+		"a rule refuses":          {"deny: {tools: [claude.Bash]}", true, policy.Deny, true},
+		"no rule":                 {"preset: permissive", true, policy.RequireApproval, false},
+		"asks, too long to show":  {"ask: {tools: [claude.Bash]}", false, policy.Deny, false},
+		"no rule, too long":       {"preset: permissive", false, policy.Deny, false},
+		"allowed, however long":   {"allow: {tools: [claude.Bash]}", false, policy.Allow, false},
+		"refused, and not a text": {"deny: {tools: [claude.Bash]}", false, policy.Deny, true},
+	} {
+		a := h.agentUses("claude.Bash", `{"command":"ls"}`)
+		a.Space, a.Bundle = "", h.bundle(c.text, false).Hash
+		if !c.shown {
+			a.Request = nil
+		}
+		if d := h.judge(a).Decision; d.Outcome != c.outcome || d.Shadow != c.shadow {
+			t.Errorf("%s: got %s (%s), in the shadow: %t", name, d.Outcome, d.Reason, d.Shadow)
 		}
 	}
 }

@@ -109,13 +109,7 @@ func TestNoStandingApprovalOfAToolThatRunsAnything(t *testing.T) {
 // Only persons decide, whatever role somebody else has.
 func TestOnlyPersonsDecide(t *testing.T) {
 	h := build(t, nil)
-	engine := id.NewPrincipal(h.ids, id.Service)
-	registered := event.New(principal.RegisteredType, h.origin(h.owner), ws, "", principal.Registered{Principal: engine, Kind: id.Service,
-		Role: principal.Admin, Name: "engine"})
-	if _, err := h.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{registered.About(principal.Entity,
-		string(engine))}}); err != nil {
-		t.Fatal(err)
-	}
+	engine := h.service("engine", principal.Admin)
 	_, q := h.asked(h.shell("standard", "rm -r scratch"))
 	if _, err := h.decide(q, engine, policy.Approve); !errors.Is(err, authority.ErrNotDecider) {
 		t.Errorf("decides: got %v, want %v", err, authority.ErrNotDecider)

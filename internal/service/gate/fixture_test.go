@@ -160,6 +160,19 @@ func (h *house) person(name string, role principal.Role) id.Principal {
 	return p
 }
 
+// service registers a program.
+func (h *house) service(name string, role principal.Role) id.Principal {
+	h.t.Helper()
+	p := id.NewPrincipal(h.ids, id.Service)
+	draft := event.New(principal.RegisteredType, h.origin(h.owner), ws, "", principal.Registered{Principal: p, Kind: id.Service, Name: name,
+		Role: role})
+	batch := event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(principal.Entity, string(p))}}
+	if _, err := h.log.Append(context.Background(), batch); err != nil {
+		h.t.Fatal(err)
+	}
+	return p
+}
+
 const (
 	room  = id.Room("room_00000000000000000000000000")
 	space = id.Space("spc_00000000000000000000000001")

@@ -60,13 +60,7 @@ func TestRecordFollowsTheRights(t *testing.T) {
 // Who is not entitled learns who is. A role makes no person of a service, no policy is asked any more, and a stranger fills no log.
 func TestWhatWhoeverIsNotEntitledLearns(t *testing.T) {
 	h := build(t, nil)
-	service := id.NewPrincipal(h.ids, id.Service)
-	draft := event.New(principal.RegisteredType, h.origin(h.owner), ws, "", principal.Registered{Principal: service, Kind: id.Service,
-		Name: "mailer", Role: principal.Overlord})
-	if _, err := h.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(principal.Entity,
-		string(service))}}); err != nil {
-		t.Fatal(err)
-	}
+	service := h.service("mailer", principal.Overlord)
 	none := h.bundle(`@id("none") forbid (principal, action, resource);`, true)
 	for name, c := range map[string]struct {
 		p    id.Principal
