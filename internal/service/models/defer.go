@@ -36,11 +36,19 @@ func (c *asking) shut(e model.Held, at named) bool {
 	if open == nil {
 		return false
 	}
-	if c.open == nil || open.until.Before(c.open.until) {
+	if c.open == nil || c.wait(open, now) < c.wait(c.open.circuit, now) {
 		c.open = &deferral{open, e.Name}
 	}
 	c.pass(e, circuitOpen, &model.Failure{Class: model.Busy, Code: circuitOpen, Message: open.reason, After: max(open.until.Sub(now), 0)})
 	return true
+}
+
+// wait returns how long the request waits for an open circuit.
+func (c *asking) wait(open *circuit, now time.Time) time.Duration {
+	if open.trying {
+		return min(probeFirst<<min(c.probes, 10), probeMost)
+	}
+	return max(open.until.Sub(now), 0)
 }
 
 // report tells the circuit breaker the outcome of a request that it admitted.
@@ -58,9 +66,8 @@ func (c *asking) awaits(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	now := c.s.Clock.Now()
-	wait := max(c.open.until.Sub(now), 0)
+	wait := c.wait(c.open.circuit, now)
 	if c.open.trying {
-		wait = min(probeFirst<<min(c.probes, 10), probeMost)
 		c.probes++
 	}
 	wait = (wait + time.Millisecond - 1).Truncate(time.Millisecond) // as the record has it
