@@ -30,14 +30,18 @@ func (hostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 
 // chatScreen is what a chat has drawn.
 type chatScreen struct {
-	t  *testing.T
-	mu sync.Mutex
-	b  strings.Builder
+	mu    sync.Mutex
+	b     strings.Builder
+	drawn chan struct{} // is closed when something is drawn
 }
 
 func (s *chatScreen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.drawn != nil {
+		close(s.drawn)
+		s.drawn = nil
+	}
 	return s.b.Write(p)
 }
 
@@ -47,15 +51,31 @@ func (s *chatScreen) String() string {
 	return s.b.String()
 }
 
-// sees waits until the screen has had a text.
-func (s *chatScreen) sees(text string) {
-	for range 3000 {
-		if strings.Contains(s.String(), text) {
+// next returns what the screen has, and a channel that is closed when it has more.
+func (s *chatScreen) next() (string, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.drawn == nil {
+		s.drawn = make(chan struct{})
+	}
+	return s.b.String(), s.drawn
+}
+
+// sees waits until the screen has had a text so often.
+func (s *chatScreen) sees(t *testing.T, text string, times int) {
+	t.Helper()
+	for late := time.After(time.Minute); ; {
+		had, more := s.next()
+		if strings.Count(had, text) >= times {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case <-more:
+		case <-late:
+			t.Errorf("no %q in\n%s", text, had)
+			return
+		}
 	}
-	s.t.Errorf("no %q in\n%s", text, s.String())
 }
 
 // questioned is a chat at a terminal, whose daemon has a question under every name.
@@ -70,7 +90,7 @@ type questioned struct {
 
 func questionedAtATerminal(t *testing.T) *questioned {
 	t.Helper()
-	q := &questioned{screen: &chatScreen{t: t}}
+	q := &questioned{screen: &chatScreen{}}
 	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		approval, status := strings.Split(r.URL.Path, "/")[3], "pending"
 		q.mu.Lock()
@@ -113,9 +133,10 @@ func (q *questioned) answers() []string {
 }
 
 // types presses keys.
-func (q *questioned) types(keys string) {
+func (q *questioned) types(t *testing.T, keys string) {
+	t.Helper()
 	if _, err := q.keys.Write([]byte(keys)); err != nil {
-		q.screen.t.Error(err)
+		t.Error(err)
 	}
 }
 
@@ -124,13 +145,8 @@ func (q *questioned) leaves(t *testing.T, approval id.Approval) {
 	t.Helper()
 	before := strings.Count(q.screen.String(), "Allow it?")
 	go func() {
-		for range 3000 {
-			if strings.Count(q.screen.String(), "Allow it?") > before {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		q.types("l\r")
+		q.screen.sees(t, "Allow it?", before+1)
+		q.types(t, "l\r")
 	}()
 	if err := q.question(t.Context(), approval); err != nil {
 		t.Fatal(err)
@@ -154,13 +170,13 @@ func TestAnAnswerIsToTheQuestionThatWasShown(t *testing.T) {
 	q := questionedAtATerminal(t)
 	q.leaves(t, "appr_A")
 	q.leaves(t, "appr_B")
-	q.types("y\r")
+	q.types(t, "y\r")
 	if !q.hears(t) || len(q.answers()) != 0 {
 		t.Fatalf("approved %v\n%s", q.answers(), q.screen)
 	}
-	q.screen.sees("of 2 open questions this one is the first")
+	q.screen.sees(t, "of 2 open questions this one is the first", 1)
 	for _, want := range [][]string{{"appr_A"}, {"appr_A"}, {"appr_A", "appr_B"}} { // the second answer only shows B again
-		q.types("y\r")
+		q.types(t, "y\r")
 		if !q.hears(t) || !slices.Equal(q.answers(), want) {
 			t.Fatalf("approved %v, want %v\n%s", q.answers(), want, q.screen)
 		}
@@ -170,16 +186,10 @@ func TestAnAnswerIsToTheQuestionThatWasShown(t *testing.T) {
 // TestWhatWasTypedBeforeAQuestionAnswersNone types a yes to the agent's words, before a question appears that is left open.
 func TestWhatWasTypedBeforeAQuestionAnswersNone(t *testing.T) {
 	q := questionedAtATerminal(t)
-	q.types("yes\r")
-	for range 100 { // until the keys are read
-		if len(q.typing) > 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	time.Sleep(100 * time.Millisecond)
+	q.types(t, "yes\r")
+	<-q.typing
 	q.leaves(t, "appr_A")
-	q.screen.sees("does not answer it")
+	q.screen.sees(t, "does not answer it", 1)
 	if q.hears(t) || len(q.answers()) != 0 {
 		t.Fatalf("approved %v\n%s", q.answers(), q.screen)
 	}

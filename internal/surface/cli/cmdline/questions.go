@@ -180,7 +180,8 @@ func essential(what string) string {
 		return ""
 	}
 	command := value("command")
-	shell := command != "" && value("argv[0]") == " \"/bin/bash\"\n" && command == value("argv[2]") && value("argv[1]") == " \"-c\"\n" && value("argv[3]") == ""
+	shell := command != "" && value("argv[0]") == " \"/bin/bash\"\n" && value("argv[1]") == " \"-c\"\n" &&
+		command == value("argv[2]") && value("argv[3]") == ""
 	var shown strings.Builder
 	for n, f := range fields {
 		name, _, is := strings.Cut(f, ":")
