@@ -118,8 +118,8 @@ func TestAnAnswerForLaterUsesOfATool(t *testing.T) {
 	}
 }
 
-// TestToolsOfCodingAgentsInShadowMode lets pass what a rule refuses or asks about. Where no rule is about a tool, or a person cannot see the
-// input, nothing passes.
+// TestToolsOfCodingAgentsInShadowMode lets pass what a rule refuses or asks about. Where no rule is about a tool, or a person cannot see
+// the input, nothing passes.
 func TestToolsOfCodingAgentsInShadowMode(t *testing.T) {
 	h := build(t, func(p *gate.Parts) { p.Shadow = true })
 	for name, c := range map[string]struct {

@@ -79,10 +79,11 @@ func asks(s *testkit.Stack, in id.Space, operations, key string) (run.Run, error
 		Waits: true})
 }
 
-// commits notes what is recorded of runs, a text for each commit.
-func commits(s *testkit.Stack) (list func() []string) {
+// commits notes what is recorded of runs, a text for each commit. A reader of the log may see a commit before it is noted.
+func commits(s *testkit.Stack) (list func() []string, ended <-chan struct{}) {
 	var mu sync.Mutex
 	var all []string
+	completed := make(chan struct{}, 100)
 	s.Log.DieAt(func(r event.Receipt) testkit.Death {
 		var types []string
 		for _, e := range r.Events {
@@ -95,13 +96,16 @@ func commits(s *testkit.Stack) (list func() []string) {
 		if len(types) > 0 {
 			all = append(all, strings.Join(types, " "))
 		}
+		if slices.Contains(types, run.EventCompleted) {
+			completed <- struct{}{}
+		}
 		return testkit.Survive
 	})
 	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(all)
-	}
+	}, completed
 }
 
 // TestWhatIsKnownTogetherIsOneCommit counts the commits of runs: of those that are only asked for, and of those that somebody waits for.
@@ -117,20 +121,22 @@ func TestWhatIsKnownTogetherIsOneCommit(t *testing.T) {
 		`[{"type":"message","content":"x"}]`:       {"run.created", "run.started", "tool.succeeded run.completed"},
 		`[{"type":"shell","command":"sudo true"}]`: {"run.created", "run.started", "tool.failed policy.denied run.completed"},
 	} {
-		list := commits(s)
+		list, ended := commits(s)
 		s.Ended(s.Start(in, operations).ID)
+		<-ended
 		if got := list(); !slices.Equal(got, want) {
 			t.Errorf("%s:\n got %q\nwant %q", operations, got, want)
 		}
 		if want[1] == "run.started tool.invoked" {
 			want = append([]string{"run.created run.started tool.invoked"}, want[2:]...)
 		}
-		list = commits(s)
+		list, ended = commits(s)
 		doc, err := asks(s, s.Space().ID, operations, "") // in a space of which surely no worker is left
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Ended(doc.ID)
+		<-ended
 		if got := list(); !slices.Equal(got, want) {
 			t.Errorf("%s, waited for:\n got %q\nwant %q", operations, got, want)
 		}
@@ -189,7 +195,7 @@ func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := commits(s)
+	list, _ := commits(s)
 	doc, err := asks(s, in, operations, "") // the caller does not wait for the files
 	if got := list(); err != nil || !slices.Equal(got, []string{"run.created"}) {
 		t.Errorf("while somebody has the files: %q, %v", got, err)
@@ -197,7 +203,7 @@ func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 	leave()
 	first(doc, err)
 
-	list = commits(s)
+	list, _ = commits(s)
 	before := s.Start(in, `[{"type":"shell","command":"sleep 0.2"}]`)
 	first(asks(s, in, operations, ""))
 	if got := list(); !slices.Contains(got, "run.created") || slices.Contains(got, "run.created run.started tool.invoked") {

@@ -98,7 +98,7 @@ func TestAnOperationIsShownToBeginOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
-	list := commits(s)
+	list, _ := commits(s)
 	doc, err := s.Runs.Start(s.Context(), s.Origin, runs.Request{
 		Workspace: testkit.WS, Space: in, Message: s.Message(`[{"type":"shell","command":"true"}]`), Waits: true,
 		Unless: func(space.Space) error {

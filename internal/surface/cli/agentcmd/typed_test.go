@@ -107,9 +107,11 @@ func questionedAtATerminal(t *testing.T) *questioned {
 	t.Cleanup(daemon.Close)
 	in, keys := io.Pipe()
 	t.Cleanup(func() { _ = keys.Close() })
-	i := &cmdline.Invocation{Host: cmdline.Host{In: in, Out: q.screen, Err: q.screen, Terminal: true, Asks: true, Width: 100, Clock: hostClock{},
+	i := &cmdline.Invocation{Host: cmdline.Host{
+		In: in, Out: q.screen, Err: q.screen, Terminal: true, Asks: true, Width: 100, Clock: hostClock{},
 		Getenv: func(name string) string { return map[string]string{"NO_COLOR": "1"}[name] },
-		Screen: func() (int, int) { return 100, 40 }, Edit: func() (func(), error) { return func() {}, nil }}}
+		Screen: func() (int, int) { return 100, 40 }, Edit: func() (func(), error) { return func() {}, nil },
+	}}
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	editor, _, err := lineedit.Open(ctx, i, "h", nil)
@@ -210,5 +212,21 @@ func TestWhoLeavesWithLinesStaysWhereTheTaskFails(t *testing.T) {
 	q.unheard(t.Context())
 	if q.leaving || len(q.later) != 0 || string(q.editor.Keys.Take()) != "one   line" {
 		t.Errorf("leaving %t, later %q\n%s", q.leaving, q.later, q.screen)
+	}
+}
+
+// TestTheKeyThatLeavesCountsOnce presses Ctrl-D while the agent works, and types a line after it.
+func TestTheKeyThatLeavesCountsOnce(t *testing.T) {
+	q := questionedAtATerminal(t)
+	q.types(t, "\x04")
+	if !q.hears(t) || !q.leaving {
+		t.Fatalf("leaving %t\n%s", q.leaving, q.screen)
+	}
+	q.types(t, "/rewind\r")
+	if !q.hears(t) || !slices.Equal(q.later, []string{"/rewind"}) || strings.Count(q.screen.String(), "(you leave when") != 1 {
+		t.Fatalf("later %q\n%s", q.later, q.screen)
+	}
+	if q.hears(t) {
+		t.Errorf("it listens although nobody types\n%s", q.screen)
 	}
 }

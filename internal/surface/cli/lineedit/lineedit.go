@@ -23,7 +23,14 @@ type Editor struct {
 	Keys *term.Typed
 	Past *History
 
-	i *cmdline.Invocation
+	i   *cmdline.Invocation
+	tab Tab
+}
+
+// begin makes the terminal that the editor uses. A terminal that has met the key Ctrl-D meets it again at every further line.
+func (e *Editor) begin() {
+	e.Terminal = xterm.NewTerminal(e.Keys, "")
+	e.History, e.AutoCompleteCallback = e.Past, e.tab
 }
 
 // Tab completes the typed text when the person presses the key, as the callback of an xterm terminal does.
@@ -50,9 +57,8 @@ func Open(ctx context.Context, i *cmdline.Invocation, name string, tab Tab) (e *
 	e.Keys = &term.Typed{Out: i.Out, Pieces: make(chan []byte)}
 	var pumping sync.WaitGroup
 	pumping.Go(func() { e.Keys.Pump(ctx, i.In) })
-	e.Terminal = xterm.NewTerminal(e.Keys, "")
-	e.History = e.Past
-	e.AutoCompleteCallback = tab
+	e.tab = tab
+	e.begin()
 	e.SetBracketedPasteMode(true)
 	i.Answers = e.Line
 	return e, func() {
@@ -86,6 +92,7 @@ func (e *Editor) Pasted(prompt string) (line string, pasted bool, err error) {
 	}
 	if errors.Is(err, io.EOF) {
 		fmt.Fprintln(e.i.Out)
+		e.begin()
 	}
 	if err == nil && e.Keys.Broken {
 		err = ErrDropped
