@@ -57,7 +57,11 @@ func (a *App) prices() (model.Prices, error) {
 	if err != nil {
 		return model.Prices{}, err
 	}
-	return models.ReadPrices(raw)
+	prices, err := models.ReadPrices(raw)
+	if err != nil {
+		err = fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "%s cannot be used: %s", pricesFile, problemOf(err))
+	}
+	return prices, err
 }
 
 // written reads a file that people write into the data directory; nothing where there is none.

@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
@@ -211,7 +212,7 @@ func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 func Follow(ctx context.Context, p *term.Printer, api *client.Client, made run.Run, answer func(context.Context, id.Approval) error) error {
 	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
 		run.EventCreated, run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, step.EventFailed,
-		step.EventUnknown, policy.DeniedType, policy.ApprovalRequestedType,
+		step.EventUnknown, policy.DeniedType, policy.ApprovalRequestedType, model.EventDeferred,
 	}}
 	told := teller{p: p, api: api, made: made, titles: map[string]string{}, failed: map[id.Run]bool{}}
 	next, stop := iter.Pull2(api.FollowEvents(ctx, shown))

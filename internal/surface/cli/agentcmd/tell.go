@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
@@ -47,6 +48,10 @@ func (t *teller) tell(ctx context.Context, e event.Event) {
 	case policy.DeniedType:
 		if own {
 			t.refused(e)
+		}
+	case model.EventDeferred:
+		if wait, err := event.Decode[model.Deferred](e); err == nil && own {
+			t.p.Line("%s", t.p.Paint(term.Yellow, "  waits until "+term.Moment(wait.Until)+": "+term.OneLine(wait.Reason, width)))
 		}
 	case step.EventCreated:
 		if turn, err := event.Decode[step.Created](e); err == nil && own {

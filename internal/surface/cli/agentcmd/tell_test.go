@@ -7,11 +7,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"agentbox/internal/client"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
@@ -67,6 +69,7 @@ func TestWhatFailsIsTold(t *testing.T) {
 		of(own, policy.DeniedType, denied), // the loop asks again
 		of(own, policy.DeniedType, policy.Refused{Action: policy.ModelCall}),
 		of(own, step.EventCreated, step.Created{Title: "turn 2"}),
+		of(own, model.EventDeferred, model.Deferred{Reason: "the model main is left alone", Until: time.Unix(1e9, 0)}),
 		of(own, policy.DeniedType, denied),
 	} {
 		told.tell(t.Context(), e)
@@ -80,6 +83,7 @@ func TestWhatFailsIsTold(t *testing.T) {
   ▸ shell   ✗ its run was cancelled
   ▸ tool call a tool: http_fetch  ✗ the room has no such tool
 turn 2
+  waits until 2001-09-09 01:46:40.000 UTC: the model main is left alone
   ▸ tool call a tool: http_fetch  ✗ the room has no such tool
 `
 	if out.String() != want {

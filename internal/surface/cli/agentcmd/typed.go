@@ -179,7 +179,9 @@ func (a *attended) unheard(ctx context.Context) {
 	}
 	a.steered = nil
 	if len(missed) > 0 {
-		a.note("the agent was done before it read your last words; they are the next message")
+		if !a.failed || a.editor == nil {
+			a.note("the agent was done before it read your last words; they are the next message")
+		}
 		a.later = append([]string{strings.Join(missed, "\n")}, a.later...)
 	}
 	if !a.failed || a.editor == nil || len(a.later) == 0 {
