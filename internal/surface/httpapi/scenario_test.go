@@ -419,6 +419,7 @@ var (
 	identifier = regexp.MustCompile(`\b(?:abk|abt|atk|rtk|engtok)_[a-z0-9_-]+\.[0-9A-HJKMNP-TV-Z]{26}\.[A-Z2-7]{52}\b|` +
 		`\b(ws|room|th|msg|usr|agt|svc|run|step|tc|art|rat|evd|appr|stand|spc|node|inc|key|cap|ses|engtok|req|cor)_[0-9A-HJKMNP-TV-Z]{26}\b|\bclm_[A-Z2-7]{52}\b|\bprm_[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{86}|` +
 		`\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b|(?:sha256:|\b)[0-9a-f]{64}\b`)
+	today   = regexp.MustCompile(`("day": )"20\d\d-\d\d-\d\d"`)
 	moment  = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	public  = regexp.MustCompile(`("public_key": ?)"[A-Za-z0-9+/]{43}="`)
 	varying = regexp.MustCompile(`("(?:durationMs|commitMs|duration_ms|host_uid|start_ns|seq|stream_seq|pid|appends|decisions|head)": ?)\d+`)
@@ -455,6 +456,7 @@ func (n names) shown(text string) string {
 		}
 	})
 	text = moment.ReplaceAllString(text, "TIME")
+	text = today.ReplaceAllString(text, `${1}"DAY"`)
 	text = public.ReplaceAllString(text, `$1"KEY"`)
 	text = salts.ReplaceAllString(text, `$1"SALT"`)
 	return varying.ReplaceAllString(text, "${1}0")
