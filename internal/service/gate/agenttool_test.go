@@ -102,7 +102,7 @@ func TestAStandingApprovalOfATool(t *testing.T) {
 func TestAnAnswerForLaterUsesOfATool(t *testing.T) {
 	for command, code := range map[string]string{"ls": "", "sh x.sh": policy.ErrStandingImpossible.Code} {
 		h := build(t, nil)
-		a := h.agentUses("claude.Bash", `{"command":"`+command+`"}`)
+		a := h.agentUses("bash", `{"command":"`+command+`"}`) // its name is not that of a program of the space
 		a.Space, a.Command = "", command
 		_, q := h.asked(a)
 		_, err := h.Approvals.Decide(t.Context(), h.origin(h.owner), ws, q.ID, policy.Answer{
