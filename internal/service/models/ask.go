@@ -153,12 +153,12 @@ func (c *asking) resume(ctx context.Context) (model.Reply, bool, error) {
 		_, err := c.settle(ctx, last, model.Outcome{Usage: model.Usage{Input: last.Reserve.Tokens}, Cost: last.Reserve.Cost,
 			Priced: last.Reserve.Priced, Guessed: true, Failure: f, Next: model.NextRetry, Why: "the request changes nothing, so it is sent again"},
 			model.EventFailed)
-		if err == nil && c.ask.Emit != nil { // the pieces that came before the daemon ended do not count
-			err = c.ask.Emit(model.Delta{Type: model.TextPart, Again: true})
+		if err != nil {
+			return model.Reply{}, false, err
 		}
-		return model.Reply{}, false, err
 	}
-	return model.Reply{}, false, nil
+	// Earlier pieces do not count: the daemon has ended since, or the run has been given to another one.
+	return model.Reply{}, false, c.tell(ctx, model.Delta{Type: model.TextPart, Again: true})
 }
 
 // Recorded returns the recorded answer to the request of a step of a run, and false if there is none. It returns model_answer_redacted for
@@ -268,8 +268,8 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 			return model.Reply{}, true, err
 		}
 		reason, waited = fmt.Sprintf("try %d of %d: %s", n+1, MaxTries, f.Error()), d.wait
-		if begun.pieces > 0 && c.ask.Emit != nil {
-			if err := c.ask.Emit(model.Delta{Type: model.TextPart, Again: true}); err != nil {
+		if begun.pieces > 0 {
+			if err := c.tell(ctx, model.Delta{Type: model.TextPart, Again: true}); err != nil {
 				return model.Reply{}, true, err
 			}
 		}
@@ -430,11 +430,7 @@ func (c *asking) send(ctx context.Context, e model.Held, f *begunRequest) (model
 		if f.pieces++; f.pieces == 1 {
 			f.first = c.s.Clock.Now()
 		}
-		c.show(sending, d)
-		if c.ask.Emit == nil {
-			return nil
-		}
-		return c.ask.Emit(d)
+		return c.tell(sending, d)
 	})
 	late := errors.Is(context.Cause(sending), model.ErrTime)
 	rest()
@@ -546,6 +542,15 @@ func (c *asking) unsent(ctx context.Context) error {
 	draft.OccurredAt = c.s.Clock.Now().UTC()
 	_, err := c.s.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{draft}})
 	return errors.Join(c.last, err)
+}
+
+// tell gives a piece of an answer to those who watch the run, and to the caller.
+func (c *asking) tell(ctx context.Context, d model.Delta) error {
+	c.show(ctx, d)
+	if c.ask.Emit == nil {
+		return nil
+	}
+	return c.ask.Emit(d)
 }
 
 // show adds a piece of an answer to the live output of the run. A missing piece is not lost, because the log has the whole answer.

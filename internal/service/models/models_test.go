@@ -202,7 +202,8 @@ func start(t *testing.T) *fixture {
 		"one": {Input: 1_000_000, Output: 2_000_000}, "two": {Input: 1_000_000, Output: 2_000_000}, "three": {}}}
 	f.parts = models.Parts{Log: f.log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: rand.Reader,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Endpoints: map[string]model.Endpoint{model.OpenAI: f.vendor},
-		Keys: &keyBox{held: map[string]model.Secret{}}, Prices: func() (model.Prices, error) { return f.prices, nil }}
+		Keys: &keyBox{held: map[string]model.Secret{}}, Live: memory.NewLivestreams(c),
+		Prices: func() (model.Prices, error) { return f.prices, nil }}
 	f.restart()
 	for _, name := range []string{"one", "two", "three"} {
 		f.put(model.Entry{Name: name, Model: name + "-1", MaxOutput: 100})
@@ -336,8 +337,11 @@ func TestACrashBetweenAskingAndTheAnswer(t *testing.T) {
 	if err != nil || r.Attempts != 2 || r.Repeated {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	if !strings.HasPrefix(seen, "|") || strings.Count(seen, "|") != 1 { // what came before the crash does not count for those who watch
-		t.Errorf("those who watch got %q", seen)
+	if !strings.HasPrefix(seen, "|") || strings.Count(seen, "|") != 1 { // what came before the crash does not count
+		t.Errorf("the caller got %q", seen)
+	}
+	if live := f.watched(a.Run); !strings.HasSuffix(live, seen) || strings.Count(live, "|") != 1 {
+		t.Errorf("those who watch got %q, the caller %q", live, seen)
 	}
 	used := f.used()
 	if used.Reserved.Tokens != 0 || used.Usage.Tokens() != hanging.Reserved.Tokens+15 || used.Cost != hanging.Reserved.Cost+20 ||
@@ -449,32 +453,6 @@ func TestPicturesGoToModelsThatTakeThem(t *testing.T) {
 	a.Entry, a.Step = "three", 2
 	if _, err := f.Ask(t.Context(), a); !errors.Is(err, model.ErrNoImages) || f.vendor.count("three") != 0 {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestPiecesOfAFailedTry holds that the live output says when another try begins.
-func TestPiecesOfAFailedTry(t *testing.T) {
-	f := start(t)
-	f.vendor.script["one"] = []step{func(emit func(model.Delta) error) (model.Answer, error) {
-		if err := emit(model.Delta{Type: model.TextPart, Text: "Hal"}); err != nil {
-			return model.Answer{}, err
-		}
-		return model.Answer{}, &model.Failure{Class: model.Retry, Begun: true, Usage: model.Usage{Input: 7, Output: 1}}
-	}, says("Hello")}
-	seen := ""
-	a := f.question(1)
-	a.Emit = func(d model.Delta) error {
-		if d.Again {
-			seen += "|"
-		}
-		seen += d.Text
-		return nil
-	}
-	if _, err := f.Ask(t.Context(), a); err != nil || seen != "Hal|Hello" {
-		t.Errorf("got %q, %v", seen, err)
-	}
-	if used := f.used(); used.Usage.Tokens() != 8+15 || used.Failed != 1 || used.Guessed != 0 {
-		t.Errorf("got %+v", used)
 	}
 }
 

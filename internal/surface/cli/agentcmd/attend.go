@@ -280,7 +280,8 @@ func (a *attended) frame(ctx context.Context, f client.Frame) error {
 func (a *attended) delta(d model.Delta) {
 	if d.Again {
 		a.calls = nil
-		if a.said.Reset(); a.editor != nil && !a.out.JSON {
+		began := a.said.Len() > 0
+		if a.said.Reset(); began && a.editor != nil && !a.out.JSON {
 			a.endDraw()
 			a.err.Line("%s", a.err.Paint(term.Yellow, "(the answer broke off; the model is asked again)"))
 		}
