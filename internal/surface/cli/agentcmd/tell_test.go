@@ -20,7 +20,8 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// TestWhatFailsIsTold draws the events of an agent's run: every call that fails or is refused has one line, whoever has refused it.
+// TestWhatFailsIsTold draws the events of an agent's run. Each call that fails has one line. So has each call that policy, a person or the
+// tool itself refuses.
 func TestWhatFailsIsTold(t *testing.T) {
 	const own, child = id.Run("run_own"), id.Run("run_child")
 	no, three := false, 3
