@@ -3,6 +3,7 @@ package runs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -63,8 +64,12 @@ func hostileCommands(t *testing.T, s *testkit.Stack, neighbour space.Space) {
 		t.Run(c.does, func(t *testing.T) {
 			t.Parallel()
 			in := s.SpaceOf(spaces.Request{Folder: hostileFolder(s, c.does), Limits: space.Limits{OutputBytes: 1 << 20}})
-			doc := s.Start(in.ID, `[{"type":"shell","command":"ls","timeout":1000},{"type":"shell","command":"echo `+
-				`fine"},{"type":"shell","command":"echo fine"}]`)
+			timeout := 60_000 // so that what an init does is what ends its command, also where the machine is slow
+			if strings.Contains(c.want, "timeout_ms") {
+				timeout = 1000
+			}
+			doc := s.Start(in.ID, fmt.Sprintf(`[{"type":"shell","command":"ls","timeout":%d},{"type":"shell","command":"echo fine"},`+
+				`{"type":"shell","command":"echo fine"}]`, timeout))
 			beside := s.Start(neighbour.ID, `[{"type":"shell","command":"echo beside"}]`)
 			doc, beside = s.Ended(doc.ID), s.Ended(beside.ID)
 			if r := s.Results(beside.ID); len(r) != 1 || !r[0].OK() || *r[0].Stdout != "beside\n" {
