@@ -145,10 +145,10 @@ func TestAPausedSpaceStandsStill(t *testing.T) {
 func TestTheTimeOfACommandStandsStill(t *testing.T) {
 	s := open(t)
 	in := s.SpaceOf(spaces.Request{Preset: "permissive"}).ID
-	r := s.Start(in, `[{"type":"shell","id":"a","command":"echo begun; read x < /dev/null; sleep 1","timeout":2000}]`).ID
+	r := s.Start(in, `[{"type":"shell","id":"a","command":"echo begun; read x < /dev/null; sleep 1","timeout":5000}]`).ID
 	s.Prints(r, "begun")
 	pause(t, s, in, spaces.Pause{})
-	pass(2500 * time.Millisecond)
+	pass(5 * time.Second)
 	resume(t, s, in)
 	if got := s.Results(s.Ended(r).ID); len(got) != 1 || got[0].Success == nil || !*got[0].Success {
 		t.Errorf("got %+v, want a command that ended in time", got)
