@@ -233,12 +233,14 @@ func (m *member) follow(from uint64, typ string) <-chan time.Time {
 	return came
 }
 
+// soon waits for what one daemon tells the other. Untold the other one would look for itself every 10 s; half of that is a telling, also
+// where the machine has ten times as much to do as it has processors.
 func soon(t *testing.T, what string, since time.Time, came <-chan time.Time) {
 	t.Helper()
 	select {
 	case at := <-came:
-		if took := at.Sub(since); took > time.Second {
-			t.Errorf("%s took %s, want a second at most", what, took)
+		if took := at.Sub(since); took > 5*time.Second {
+			t.Errorf("%s took %s, want 5 s at most", what, took)
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatalf("%s never came", what)
