@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
@@ -44,6 +45,10 @@ type attended struct {
 
 	uses  uint64 // the place in the log behind the last use of a standing approval that it has shown
 	blind bool   // uses of standing approvals are not shown
+
+	place uint64          // behind the last event of the run that it has read
+	deaf  bool            // it may not read the run's events
+	waits *model.Deferred // a wait of the agent that was not shown yet
 
 	shown uint64 // the last frame that it has shown
 	over  bool   // that was the last frame of the run
@@ -95,6 +100,12 @@ func (a *attended) follow(ctx context.Context) (over bool, err error) {
 	frames := make(chan framed)
 	var reading sync.WaitGroup
 	api, next := a.api, a.shown+1
+	a.catchUp(ctx)
+	var events chan event.Event
+	if !a.deaf && !a.run.Status.Ended() {
+		events = make(chan event.Event)
+		reading.Go(a.follows(following, events))
+	}
 	reading.Go(func() {
 		defer close(frames)
 		for f, err := range api.FollowRun(following, "", a.run.ID, next) {
@@ -123,7 +134,16 @@ func (a *attended) follow(ctx context.Context) (over bool, err error) {
 			}
 			continue
 		}
+		quiet, noTimer := a.quiet()
 		select {
+		case <-quiet:
+			a.showWait()
+		case e, ok := <-events:
+			if ok {
+				a.heard(e)
+			} else {
+				events = nil
+			}
 		case f, ok := <-frames:
 			f.closed = !ok
 			if over, err := a.take(ctx, f); over || err != nil || f.closed {
@@ -147,6 +167,7 @@ func (a *attended) follow(ctx context.Context) (over bool, err error) {
 		case <-a.interrupts:
 			a.cancel(ctx)
 		}
+		noTimer()
 	}
 }
 

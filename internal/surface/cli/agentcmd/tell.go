@@ -51,7 +51,7 @@ func (t *teller) tell(ctx context.Context, e event.Event) {
 		}
 	case model.EventDeferred:
 		if wait, err := event.Decode[model.Deferred](e); err == nil && own {
-			t.p.Line("%s", t.p.Paint(term.Yellow, "  waits until "+term.Moment(wait.Until)+": "+term.OneLine(wait.Reason, width)))
+			t.p.Line("%s", waitsLine(t.p, wait))
 		}
 	case step.EventCreated:
 		if turn, err := event.Decode[step.Created](e); err == nil && own {

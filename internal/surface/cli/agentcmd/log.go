@@ -1,0 +1,95 @@
+package agentcmd
+
+import (
+	"context"
+	"time"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/surface/cli/term"
+)
+
+// quietTime is how long no frame comes before a conversation shows what it has read in the log. Then the frames of the past are drawn.
+const quietTime = 300 * time.Millisecond
+
+// waitsLine returns the line about an agent that waits for the open circuit of its model.
+func waitsLine(p *term.Printer, wait model.Deferred) string {
+	return p.Paint(term.Yellow, "  waits until "+term.Moment(wait.Until)+": "+term.OneLine(wait.Reason, width))
+}
+
+// recorded returns the filter of the run's own events that the conversation shows, from the first one that it has not read on.
+func (a *attended) recorded() client.EventFilter {
+	return client.EventFilter{Run: a.run.ID, From: max(1, a.place), Limit: 200, Types: []string{
+		model.EventAsked, model.EventDeferred,
+	}}
+}
+
+// catchUp reads the run's events that were recorded since the last time, before the conversation follows the run. It keeps the last wait
+// that is not over.
+func (a *attended) catchUp(ctx context.Context) {
+	for !a.deaf {
+		page, err := a.api.Events(ctx, a.recorded())
+		if err != nil {
+			a.deaf = fault.KindOf(err) != fault.Unavailable // the conversation goes on without what the log alone says
+			return
+		}
+		if len(page.Events) == 0 {
+			return
+		}
+		for _, e := range page.Events {
+			a.waits = nil
+			if wait, err := event.Decode[model.Deferred](e); e.Type == model.EventDeferred && err == nil && wait.Until.After(a.i.Clock.Now()) {
+				a.waits = &wait
+			}
+		}
+		a.place = page.Next
+	}
+}
+
+// heard shows an event of the run that was recorded just now.
+func (a *attended) heard(e event.Event) {
+	a.place, a.waits = e.Seq+1, nil
+	if wait, err := event.Decode[model.Deferred](e); e.Type == model.EventDeferred && err == nil {
+		a.waits = &wait
+		a.showWait()
+	}
+}
+
+// follows sends the run's events to a channel from the first one that it has not read on, until ctx ends. The frames say whether the
+// daemon has gone away; the next follow goes on behind the last event.
+func (a *attended) follows(ctx context.Context, to chan<- event.Event) func() {
+	api, from := a.api, a.recorded()
+	return func() {
+		defer close(to)
+		for e, err := range api.FollowEvents(ctx, from) {
+			if err != nil {
+				return
+			}
+			select {
+			case to <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// quiet returns a channel that tells that no frame has come for some time; nil where nothing waits for that.
+func (a *attended) quiet() (<-chan time.Time, func()) {
+	if a.waits == nil {
+		return nil, func() {}
+	}
+	return a.i.Clock.NewTimer(quietTime)
+}
+
+// showWait shows that the agent waits.
+func (a *attended) showWait() {
+	if a.waits == nil {
+		return
+	}
+	a.pause()
+	a.err.Line("%s", waitsLine(a.err, *a.waits))
+	a.waits = nil
+}
