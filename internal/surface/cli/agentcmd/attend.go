@@ -375,6 +375,19 @@ func (a *attended) closeTool() {
 	}
 }
 
+// takeBack removes the line of a call from the terminal, if its question is shown instead. The line comes again with the result. A line that
+// may be longer than the terminal is wide stays.
+func (a *attended) takeBack(approval id.Approval) {
+	if a.open == nil || a.asks[a.open.id] != approval {
+		return
+	}
+	plain := *a.err
+	if plain.Colour = false; len(callLine(&plain, a.open.kind, a.open.summary)) < a.err.Width {
+		fmt.Fprint(a.i.Err, "\r\x1b[K")
+		a.open = nil
+	}
+}
+
 // result displays the result of a call.
 func (a *attended) result(r run.Result) {
 	var of *toolLine

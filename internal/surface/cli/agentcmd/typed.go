@@ -225,11 +225,12 @@ func (a *attended) question(ctx context.Context, approval id.Approval) (err erro
 			delete(a.asked, approval) // it is asked again when the daemon is back
 		}
 	}()
-	a.flush()
 	q, err := a.i.Asked(ctx, a.api, approval)
 	if err != nil || q == nil {
-		return err
+		return err // the line of a call whose question was answered goes on with its result
 	}
+	a.takeBack(approval)
+	a.flush()
 	q.Show(a.ask)
 	a.current = q.ID
 	if !a.ask {
