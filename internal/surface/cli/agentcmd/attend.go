@@ -472,6 +472,7 @@ func (a *attended) ended(ctx context.Context) error {
 		a.err.Line("%s", a.err.Paint(term.Red, fmt.Sprintf("the run %s: %s", runview.Stands(shown.Status), term.OneLine(why, 300))))
 	}
 	if n := len(a.runs); shown.Status == run.Failed && out.Turns == 0 && n > 0 && a.runs[n-1] == shown.ID {
+		a.dropped = append(a.dropped, shown.ID)
 		a.runs = a.runs[:n-1] // it had no turn; the next task continues the task before
 	}
 	return nil

@@ -117,6 +117,8 @@ type chat struct {
 	thread    id.Thread
 	room      id.Room
 	runs      []id.Run // of the conversation, the oldest first
+	dropped   []id.Run // tasks that failed before their first turn, since the chat began
+	undone    []id.Run // tasks that were taken back since then
 	tools     []*toolLine
 	waiting   []string // paths of files that belong to the next message
 	failed    bool     // the last task

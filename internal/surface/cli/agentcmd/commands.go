@@ -176,14 +176,31 @@ func (c *chat) files(ctx context.Context, _ string) error {
 	return nil
 }
 
-// cost prints the use of models in the conversation.
+// cost prints the use of models in the conversation, with the tasks that are no part of it any more.
 func (c *chat) cost(ctx context.Context, _ string) error {
-	var all model.Used
-	currency := ""
-	for _, r := range c.runs {
+	counted := slices.Concat(c.runs, c.dropped, c.undone)
+	all, currency, err := c.spent(ctx, counted)
+	if err != nil {
+		return err
+	}
+	if all.Requests == 0 {
+		c.err.Line("no model was asked yet")
+		return nil
+	}
+	c.err.Line("%s: %s", term.Count(len(counted), "task"), usedText(&all, currency))
+	back, _, err := c.spent(ctx, c.undone)
+	if err == nil && back.Requests > 0 {
+		c.err.Line("  of it %s taken back: %s", term.Count(len(c.undone), "task"), usedText(&back, currency))
+	}
+	return err
+}
+
+// spent returns the use of models for tasks, with their sub-agents, and the currency of its cost.
+func (c *chat) spent(ctx context.Context, tasks []id.Run) (all model.Used, currency string, err error) {
+	for _, r := range tasks {
 		used, err := c.api.ModelUsage(ctx, model.ScopeRun, "", r, 1)
 		if err != nil {
-			return err
+			return all, currency, err
 		}
 		currency = used.Currency
 		for _, u := range used.Usage {
@@ -191,12 +208,7 @@ func (c *chat) cost(ctx context.Context, _ string) error {
 			all.Usage, all.Cost = all.Usage.Add(u.Usage), all.Cost.Plus(u.Cost)
 		}
 	}
-	if all.Requests == 0 {
-		c.err.Line("no model was asked yet")
-		return nil
-	}
-	c.err.Line("%s: %s", term.Count(len(c.runs), "task"), usedText(&all, currency))
-	return nil
+	return all, currency, nil
 }
 
 // rewind undoes the last tasks: their messages, and their changes of the space's files.
@@ -241,6 +253,7 @@ func (c *chat) rewind(ctx context.Context, rest string) error {
 			c.space)
 		c.space, c.thread, c.room = made.ID, "", made.Room
 	}
+	c.undone = append(c.undone, c.runs[keep:]...)
 	c.runs, c.tools = c.runs[:keep], nil
 	c.err.Line("%s taken back%s", term.Count(n, "task"), said)
 	return nil
