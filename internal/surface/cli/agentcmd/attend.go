@@ -30,14 +30,13 @@ type toolLine struct {
 // attended is the display of a task while the agent works on it.
 type attended struct {
 	*chat
+	leftOpen
 	run     run.Run
 	draw    *term.Markdown         // at a terminal
 	said    strings.Builder        // the present answer so far
 	open    *toolLine              // the call whose line has no end yet
 	asked   map[id.Approval]bool   // questions that it has shown
 	asks    map[string]id.Approval // the questions about operations
-	left    []*cmdline.Asked       // questions that the person has left open, the oldest first
-	current id.Approval            // the question that was shown last
 	calls   []proposed             // calls whose arguments have come, and whose lines have not
 	steered []string               // messages to the agent at work, as it may hear them
 	stopped bool
@@ -375,8 +374,8 @@ func (a *attended) closeTool() {
 	}
 }
 
-// takeBack removes the line of a call from the terminal, if its question is shown instead. The line comes again with the result. A line that
-// may be longer than the terminal is wide stays.
+// takeBack removes the line of a call from the terminal, if its question is shown instead. The line comes again with the result. A line
+// that may be longer than the terminal is wide stays.
 func (a *attended) takeBack(approval id.Approval) {
 	if a.open == nil || a.asks[a.open.id] != approval {
 		return

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -200,41 +200,70 @@ func named(ctx context.Context, api *client.Client, name string, err error) erro
 // followAgent prints the work of an agent to standard error until its run ends. If ask is true, it asks the person at this terminal the
 // questions.
 func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run, ask bool) error {
-	var answer func(context.Context, id.Approval) error
-	if ask {
-		answer = func(ctx context.Context, approval id.Approval) error { return answered(ctx, i, api, approval) }
+	p := i.Printer(i.Err)
+	if !ask {
+		return Follow(ctx, p, api, made, nil)
 	}
-	return Follow(ctx, i.Printer(i.Err), api, made, answer)
+	who := &person{i: i, api: api, p: p, run: made.ID}
+	defer who.leave()
+	return follow(ctx, p, api, made, who.answer, who)
 }
 
 // Follow tells what an agent does, until its run ends. It calls answer for each question that a person has to answer. With nil the question
 // is told, and waits.
 func Follow(ctx context.Context, p *term.Printer, api *client.Client, made run.Run, answer func(context.Context, id.Approval) error) error {
+	return follow(ctx, p, api, made, answer, &person{})
+}
+
+// recordedEvent is an event of the log, or an error instead of it.
+type recordedEvent struct {
+	event.Event
+	err error
+}
+
+// follow is Follow with a person whose lines answer the questions that they have left open.
+func follow(ctx context.Context, p *term.Printer, api *client.Client, made run.Run, answer func(context.Context, id.Approval) error,
+	who *person) error {
 	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
 		run.EventCreated, run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, step.EventFailed,
 		step.EventUnknown, policy.DeniedType, policy.ApprovalRequestedType, model.EventDeferred,
 	}}
 	told := teller{p: p, api: api, made: made, titles: map[string]string{}, failed: map[id.Run]bool{}}
-	next, stop := iter.Pull2(api.FollowEvents(ctx, shown))
+	following, stop := context.WithCancel(ctx)
+	events := make(chan recordedEvent)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(events)
+		for e, err := range api.FollowEvents(following, shown) {
+			select {
+			case events <- recordedEvent{e, err}:
+			case <-following.Done():
+				return
+			}
+		}
+	})
+	defer reading.Wait()
 	defer stop()
 	for {
-		e, err, more := next()
-		if !more {
-			return ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		if e.Run == made.ID && (e.Type == run.EventCompleted || e.Type == run.EventFailed || e.Type == run.EventCancelled) {
-			return nil
-		}
-		if approval := asked(e); answer != nil && approval != "" {
-			if err := answer(ctx, approval); err != nil {
+		select {
+		case e, more := <-events:
+			switch {
+			case !more:
+				return ctx.Err()
+			case e.err != nil:
+				return e.err
+			case e.Run == made.ID && (e.Type == run.EventCompleted || e.Type == run.EventFailed || e.Type == run.EventCancelled):
+				return nil
+			}
+			approval := asked(e.Event)
+			if answer == nil || approval == "" {
+				told.tell(ctx, e.Event)
+			} else if err := answer(ctx, approval); err != nil {
 				return err
 			}
-			continue
+		case line, more := <-who.replies():
+			who.take(ctx, line, more)
 		}
-		told.tell(ctx, e)
 	}
 }
 
@@ -247,23 +276,6 @@ func asked(e event.Event) id.Approval {
 		return ""
 	}
 	return said.Approval
-}
-
-// answered asks the person at this terminal a question. Without an answer the run waits.
-func answered(ctx context.Context, i *cmdline.Invocation, api *client.Client, approval id.Approval) error {
-	done, err := i.Answer(ctx, api, approval)
-	if kind := fault.KindOf(err); err != nil && kind != fault.Denied && kind != fault.Conflict {
-		return err
-	}
-	p := i.Printer(i.Err)
-	if err != nil {
-		cmdline.Complain(i.Err, p, err)
-	}
-	if !done {
-		p.Line("%s", p.Paint(term.Yellow, "  waits until a person says: agentbox approvals approve "+term.OneLine(string(approval), 80)+
-			", or deny"))
-	}
-	return nil
 }
 
 // reportOf prints how an agent's run ended.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -304,35 +303,9 @@ func (a *attended) replied(ctx context.Context, q *cmdline.Asked, reply cmdline.
 
 // answer takes the answer to the oldest question that was left open.
 func (a *attended) answer(ctx context.Context, line string) {
-	q := a.left[0]
-	now, err := a.i.Asked(ctx, a.api, q.ID)
-	if err == nil && now == nil {
-		a.left = a.left[1:]
-		a.note(string(q.ID) + " was answered already")
-		return
-	}
-	if err == nil && a.current != q.ID { // the person has another one before them
-		a.note(fmt.Sprintf("the answer was not sent: of %d open questions this one is the first", len(a.left)))
-		now.Show(a.ask)
-		a.current = q.ID
-		return
-	}
-	reply := cmdline.Unclear
-	if err == nil {
-		reply, err = now.Reply(ctx, line)
-	}
-	switch {
-	case err == nil && (reply == cmdline.Unclear || reply == cmdline.Left):
-		a.note("the question is still open: y, n, a or d answers it")
-	case err == nil && reply == cmdline.Decided:
-		a.left = a.left[1:]
-		a.note("answered: " + term.OneLine(q.Title, 100))
-	default:
-		if fault.KindOf(err) != fault.Unavailable || err == nil {
-			a.left = a.left[1:]
-		}
+	a.leftOpen.answer(ctx, a.i, a.api, line, a.ask, a.note, func(q *cmdline.Asked, reply cmdline.Reply, err error) {
 		if err := a.replied(ctx, q, reply, err); err != nil {
 			cmdline.Complain(a.i.Err, a.err, err)
 		}
-	}
+	})
 }

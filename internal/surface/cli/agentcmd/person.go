@@ -1,0 +1,171 @@
+package agentcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/term"
+)
+
+// leftOpen are the questions that a person has left open.
+type leftOpen struct {
+	left    []*cmdline.Asked // the oldest first
+	current id.Approval      // the question that was shown last, of all
+}
+
+// answer takes the answer to the oldest question. It calls replied for an answer that does not decide, and for an error.
+func (o *leftOpen) answer(ctx context.Context, i *cmdline.Invocation, api *client.Client, line string, here bool, note func(string),
+	replied func(*cmdline.Asked, cmdline.Reply, error)) {
+	q := o.left[0]
+	now, err := i.Asked(ctx, api, q.ID)
+	if err == nil && now == nil {
+		o.left = o.left[1:]
+		note(string(q.ID) + " was answered already")
+		return
+	}
+	if err == nil && o.current != q.ID { // the person has another one before them
+		note(fmt.Sprintf("the answer was not sent: of %d open questions this one is the first", len(o.left)))
+		now.Show(here)
+		o.current = q.ID
+		return
+	}
+	reply := cmdline.Unclear
+	if err == nil {
+		reply, err = now.Reply(ctx, line)
+	}
+	switch {
+	case err == nil && (reply == cmdline.Unclear || reply == cmdline.Left):
+		note("the question is still open: y, n, a or d answers it")
+	case err == nil && reply == cmdline.Decided:
+		o.left = o.left[1:]
+		note("answered: " + term.OneLine(q.Title, 100))
+	default:
+		if fault.KindOf(err) != fault.Unavailable || err == nil {
+			o.left = o.left[1:]
+		}
+		replied(q, reply, err)
+	}
+}
+
+// person answers the questions of an agent's run that a command follows. The zero person answers none.
+type person struct {
+	leftOpen
+	i   *cmdline.Invocation
+	api *client.Client
+	p   *term.Printer
+	run id.Run
+
+	lines <-chan string // of the input, from the first question on; nil where another part of the program reads it
+	ended bool          // the input has
+	stop  context.CancelFunc
+}
+
+// read begins to read the input, once.
+func (w *person) read(ctx context.Context) {
+	if w.stop != nil || w.i.Answers != nil {
+		return
+	}
+	in := w.i.In
+	if w.i.Lines != nil {
+		in = w.i.Lines
+	}
+	ctx, w.stop = context.WithCancel(ctx)
+	w.lines = readLines(ctx, in)
+	w.i.Answers = func(prompt string) (string, error) {
+		fmt.Fprint(w.i.Err, prompt)
+		select {
+		case line, more := <-w.lines:
+			if !more {
+				w.ended = true
+				return "", io.EOF
+			}
+			return line, nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// leave ends the reading.
+func (w *person) leave() {
+	if w.stop != nil {
+		w.stop()
+		w.i.Answers = nil
+	}
+}
+
+// answer asks a question. Without an answer the run waits.
+func (w *person) answer(ctx context.Context, approval id.Approval) error {
+	w.read(ctx)
+	q, err := w.i.Asked(ctx, w.api, approval)
+	if q == nil && err == nil {
+		return nil
+	}
+	if err == nil {
+		q.Show(true)
+		w.current = q.ID
+		var reply cmdline.Reply
+		if reply, err = q.Ask(ctx); err == nil {
+			w.replied(q, reply)
+			return nil
+		}
+	}
+	if kind := fault.KindOf(err); kind != fault.Denied && kind != fault.Conflict {
+		return err
+	}
+	cmdline.Complain(w.i.Err, w.p, err)
+	w.waits(approval)
+	return nil
+}
+
+// replied goes on after an answer.
+func (w *person) replied(q *cmdline.Asked, reply cmdline.Reply) {
+	switch {
+	case reply == cmdline.Decided:
+	case reply == cmdline.Left && w.lines != nil && !w.ended:
+		w.left = append(w.left, q)
+		w.p.Line("%s", w.p.Paint(term.Yellow, "The question stays open, and the agent waits. Type y, n, a or d at any time to answer it. "+
+			"In another terminal:\n"+elsewhere(q)))
+	default:
+		w.waits(q.ID)
+	}
+}
+
+// waits says how the question is answered elsewhere.
+func (w *person) waits(approval id.Approval) {
+	w.p.Line("%s", w.p.Paint(term.Yellow, "  waits until a person says: agentbox approvals approve "+term.OneLine(string(approval), 80)+
+		", or deny"))
+}
+
+// replies returns the lines of the input while a question is open that the person has left; nil otherwise.
+func (w *person) replies() <-chan string {
+	if len(w.left) == 0 || w.ended {
+		return nil
+	}
+	return w.lines
+}
+
+// take takes a line that was typed while a question is open, or the end of the input.
+func (w *person) take(ctx context.Context, line string, more bool) {
+	note := func(text string) { w.p.Line("%s", w.p.Paint(term.Faint, "("+text+")")) }
+	switch {
+	case !more:
+		w.ended = true
+	case strings.TrimSpace(line) == "":
+	case !cmdline.IsReply(line):
+		note("y, n, a or d answers the question; tell the agent something: agentbox agent steer " + string(w.run) + " TEXT")
+	default:
+		w.leftOpen.answer(ctx, w.i, w.api, line, true, note, func(q *cmdline.Asked, reply cmdline.Reply, err error) {
+			if err != nil {
+				cmdline.Complain(w.i.Err, w.p, err)
+			}
+			w.waits(q.ID)
+		})
+	}
+}
