@@ -122,7 +122,7 @@ type Turn struct {
 	Number  int            `json:"turn"`
 	Request event.Digest   `json:"request_sha256"`
 	Heard   []string       `json:"heard,omitempty"`   // what people said before it
-	Refused map[int]string `json:"refused,omitempty"` // the refusals of calls of the turn before it, by their place
+	Refused map[int]string `json:"refused,omitempty"` // why calls of the turn before it were refused or skipped, by their place
 
 	// Worked is how many milliseconds models and tools have worked before it, over the whole run.
 	Worked int64 `json:"worked_ms,omitempty"`
@@ -134,6 +134,9 @@ type TurnCall struct {
 	Call      string       `json:"call_id"` // the model's own name of the call
 	Arguments event.Digest `json:"arguments_sha256"`
 }
+
+// MaxCalls is the most calls of one answer. The loop makes none of an answer with more.
+const MaxCalls = 64
 
 // Left is how long a call of a tool may work: Call is the limit of each call, and Run what is left of the run's own time.
 type Left struct{ Call, Run time.Duration }

@@ -83,9 +83,7 @@ func (s *session) together(ctx context.Context, calls []model.Call, results []mo
 func (s *session) call(ctx context.Context, call model.Call, index int, past errand.Progress) (model.Result, time.Duration, error) {
 	operation, wrong := s.operation(call)
 	if wrong != "" {
-		if s.conversation.plain {
-			s.note(index, wrong) // an operation that is skipped is recorded with the next turn
-		}
+		s.note(index, noted(wrong)) // a call that is skipped is recorded with the next turn, for people
 		return model.Result{ID: call.ID, Failed: true, Text: wrong}, 0, nil
 	}
 	// Hook phase: Pre-Tool.
@@ -127,6 +125,17 @@ func (s *session) call(ctx context.Context, call model.Call, index int, past err
 	// Hook phase: Post-Tool.
 	result, err := s.told(ctx, call, outcome)
 	return result, time.Duration(outcome.Worked) * time.Millisecond, err
+}
+
+// maxNoted is the most characters of the reason of a skipped call in the record. The record of all calls of an answer fits into a step.
+const maxNoted = 120
+
+// noted returns the beginning of the reason of a skipped call.
+func noted(wrong string) string {
+	if said := []rune(wrong); len(said) > maxNoted {
+		return string(said[:maxNoted-1]) + "…"
+	}
+	return wrong
 }
 
 // note keeps a refusal for the record of the next turn.

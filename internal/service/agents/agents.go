@@ -130,7 +130,7 @@ type session struct {
 	heard        int     // messages of people that the conversation has
 
 	mu      sync.Mutex     // guards refused
-	refused map[int]string // the refusals of the last calls, by their index
+	refused map[int]string // why the last calls were refused or skipped, by their index
 }
 
 // CacheKey names the conversations of a task to an endpoint's prompt cache. It is the same for the same blueprint and task, so that a
@@ -245,6 +245,7 @@ func (s *session) ask(ctx context.Context, r model.Request) (*errand.Result, err
 		s.heard += len(before.Heard)
 	}
 	turn := errand.Turn{Number: n, Refused: s.refused, Worked: s.conversation.worked.Milliseconds()}
+	s.refused = nil // an answer without calls leads to another turn
 	if !recorded {
 		if err := s.patiently(ctx, func() (err error) { turn.Heard, err = s.Records.Heard(ctx, s.w, s.heard); return err }); err != nil {
 			return nil, err

@@ -279,6 +279,24 @@ func TestWhatAModelIsToldOfItsCalls(t *testing.T) {
 	}
 }
 
+// TestASkippedCallIsRecordedOnce proposes a call that is not valid, and then an answer without calls. The turn behind the call records why
+// it was skipped, in at most 120 characters, and the next one does not.
+func TestASkippedCallIsRecordedOnce(t *testing.T) {
+	w := newWorld(calls(strings.Repeat("ü", 200), `{}`), says(""), calls("fly", `{}`), says("Done."))
+	if _, err := perform(t, w, blueprint.Blueprint{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := []rune(w.turns[1].Refused[0]); len(got) != 120 || !strings.HasPrefix(string(got), `not made: there is no tool "ü`) {
+		t.Errorf("the turn behind a long name records %d characters: %q", len(got), string(got))
+	}
+	if got := w.turns[2].Refused; len(got) != 0 {
+		t.Errorf("the turn behind an empty answer records %v", got)
+	}
+	if got := w.turns[3].Refused[0]; !strings.HasPrefix(got, `not made: there is no tool "fly"; the tools are `) {
+		t.Errorf("it records %q", got)
+	}
+}
+
 // TestARefusalIsNotAskedAboutAgain holds that a refused call stays refused when the run is resumed, even if the policy has changed.
 func TestARefusalIsNotAskedAboutAgain(t *testing.T) {
 	w := world5()

@@ -22,11 +22,11 @@ import (
 
 // Bounds of a conversation.
 const (
-	maxCut      = 3         // cut answers in a row
-	maxEmpty    = 2         // empty answers in a row
-	warnSame    = 3         // equal turns in a row, after which the loop warns the model
-	maxSame     = 6         // equal turns in a row, after which the run ends
-	maxCalls    = 64        // of one answer
+	maxCut      = 3 // cut answers in a row
+	maxEmpty    = 2 // empty answers in a row
+	warnSame    = 3 // equal turns in a row, after which the loop warns the model
+	maxSame     = 6 // equal turns in a row, after which the run ends
+	maxCalls    = errand.MaxCalls
 	maxSummary  = 2_000     // characters of the report that a list shows
 	bytesAToken = 3         // estimates the length of a context; a token of English has about four bytes
 	stub        = 200       // characters of a shortened result

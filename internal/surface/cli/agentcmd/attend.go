@@ -49,6 +49,10 @@ type attended struct {
 	deaf  bool            // it may not read the run's events
 	waits *model.Deferred // a wait of the agent that was not shown yet
 
+	proposals proposals
+	missed    []unmade // calls that were never made and not shown yet
+	inText    bool     // the last piece of an answer was text
+
 	shown uint64 // the last frame that it has shown
 	over  bool   // that was the last frame of the run
 }
@@ -136,6 +140,9 @@ func (a *attended) follow(ctx context.Context) (over bool, err error) {
 		quiet, noTimer := a.quiet()
 		select {
 		case <-quiet:
+			if !a.inText {
+				a.showMissed(true)
+			}
 			a.showWait()
 		case e, ok := <-events:
 			if ok {
@@ -267,12 +274,14 @@ func (a *attended) frame(ctx context.Context, f client.Frame) error {
 		if err := json.Unmarshal(f.Data, &d); err != nil {
 			return unreadable(err)
 		}
+		a.between(ctx, d)
 		a.delta(d)
 	case client.FrameOperation:
 		var o run.Outline
 		if err := json.Unmarshal(f.Data, &o); err != nil {
 			return unreadable(err)
 		}
+		a.inText = false
 		a.tool(o)
 	case client.FrameResult:
 		var r run.Result
@@ -422,6 +431,8 @@ func (a *attended) ended(ctx context.Context) error {
 	}
 	told := a.said.Len() > 0
 	a.flush()
+	a.catchUp(ctx)
+	a.showMissed(true)
 	if err := a.standing(ctx); err != nil {
 		return err
 	}

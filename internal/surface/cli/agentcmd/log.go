@@ -2,12 +2,14 @@ package agentcmd
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"agentbox/internal/client"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/model"
+	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/term"
 )
 
@@ -21,13 +23,12 @@ func waitsLine(p *term.Printer, wait model.Deferred) string {
 
 // recorded returns the filter of the run's own events that the conversation shows, from the first one that it has not read on.
 func (a *attended) recorded() client.EventFilter {
-	return client.EventFilter{Run: a.run.ID, From: max(1, a.place), Limit: 200, Types: []string{
-		model.EventAsked, model.EventDeferred,
-	}}
+	return client.EventFilter{Run: a.run.ID, From: max(1, a.place), Limit: 200,
+		Types: append(proposalTypes(), model.EventAsked, model.EventDeferred)}
 }
 
-// catchUp reads the run's events that were recorded since the last time, before the conversation follows the run. It keeps the last wait
-// that is not over.
+// catchUp reads the run's events that were recorded since the last time. It keeps the last wait that is not over, and the calls that were
+// never made.
 func (a *attended) catchUp(ctx context.Context) {
 	for !a.deaf {
 		page, err := a.api.Events(ctx, a.recorded())
@@ -39,7 +40,7 @@ func (a *attended) catchUp(ctx context.Context) {
 			return
 		}
 		for _, e := range page.Events {
-			a.waits = nil
+			a.waits, a.missed = nil, append(a.missed, a.proposals.take(e)...)
 			if wait, err := event.Decode[model.Deferred](e); e.Type == model.EventDeferred && err == nil && wait.Until.After(a.i.Clock.Now()) {
 				a.waits = &wait
 			}
@@ -50,7 +51,10 @@ func (a *attended) catchUp(ctx context.Context) {
 
 // heard shows an event of the run that was recorded just now.
 func (a *attended) heard(e event.Event) {
-	a.place, a.waits = e.Seq+1, nil
+	if e.Seq < a.place {
+		return // catchUp has read it
+	}
+	a.place, a.waits, a.missed = e.Seq+1, nil, append(a.missed, a.proposals.take(e)...)
 	if wait, err := event.Decode[model.Deferred](e); e.Type == model.EventDeferred && err == nil {
 		a.waits = &wait
 		a.showWait()
@@ -78,10 +82,49 @@ func (a *attended) follows(ctx context.Context, to chan<- event.Event) func() {
 
 // quiet returns a channel that tells that no frame has come for some time; nil where nothing waits for that.
 func (a *attended) quiet() (<-chan time.Time, func()) {
-	if a.waits == nil {
+	if a.waits == nil && (len(a.missed) == 0 || a.inText) {
 		return nil, func() {}
 	}
 	return a.i.Clock.NewTimer(quietTime)
+}
+
+// between shows the calls that were never made before another answer or another call begins. No text is cut in its middle.
+func (a *attended) between(ctx context.Context, d model.Delta) {
+	switch {
+	case d.Type == model.CallPart && d.Name != "":
+		a.inText = false
+		a.showMissed(false)
+	case d.Type == model.TextPart && d.Text != "" && !a.inText:
+		a.inText = true
+		if len(a.calls) > 0 {
+			a.catchUp(ctx) // the log has a turn before the first piece of its answer
+		}
+		a.showMissed(false)
+	}
+}
+
+// showMissed shows the calls that were never made: all of them, or those whose pieces the frames have shown.
+func (a *attended) showMissed(all bool) {
+	var now []unmade
+	a.missed = slices.DeleteFunc(a.missed, func(u unmade) bool {
+		n := slices.IndexFunc(a.calls, func(c proposed) bool { return c.id == u.ID && c.name == u.Name })
+		if n < 0 && !all {
+			return false
+		}
+		if n >= 0 {
+			a.calls = slices.Delete(a.calls, n, n+1)
+		}
+		now = append(now, u)
+		return true
+	})
+	for _, calls := range alike(now) {
+		a.flush()
+		a.err.Line("%s", unmadeLine(a.err, calls))
+		for _, u := range calls {
+			result := u.result()
+			a.tools = append(a.tools, &toolLine{kind: cmdline.First(u.Name, "a call"), arguments: u.Arguments, result: &result})
+		}
+	}
 }
 
 // showWait shows that the agent waits.

@@ -226,7 +226,7 @@ func follow(ctx context.Context, p *term.Printer, api *client.Client, made run.R
 	who *person) error {
 	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
 		run.EventCreated, run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, step.EventFailed,
-		step.EventUnknown, policy.DeniedType, policy.ApprovalRequestedType, model.EventDeferred,
+		step.EventUnknown, policy.DeniedType, policy.ApprovalRequestedType, model.EventDeferred, model.EventAnswered,
 	}}
 	told := teller{p: p, api: api, made: made, titles: map[string]string{}, failed: map[id.Run]bool{}}
 	following, stop := context.WithCancel(ctx)
@@ -253,6 +253,7 @@ func follow(ctx context.Context, p *term.Printer, api *client.Client, made run.R
 			case e.err != nil:
 				return e.err
 			case e.Run == made.ID && (e.Type == run.EventCompleted || e.Type == run.EventFailed || e.Type == run.EventCancelled):
+				told.tell(ctx, e.Event)
 				return nil
 			}
 			approval := asked(e.Event)

@@ -25,6 +25,8 @@ type teller struct {
 	titles map[string]string // of the operations of runs in spaces, by key
 	failed map[id.Run]bool   // the runs in spaces of which it has printed a failure
 	last   string            // the refusal of a call that this turn has printed last
+
+	proposals proposals
 }
 
 // key names an operation of a run.
@@ -33,9 +35,14 @@ func key(r id.Run, operation string) string { return string(r) + " " + operation
 // width is the most characters of a text in a line about an event.
 const width = 160
 
-// tell prints one event. Calls that fail or are refused have the lines that a conversation shows.
+// tell prints one event. Calls that fail, are refused or are never made have the lines that a conversation shows.
 func (t *teller) tell(ctx context.Context, e event.Event) {
 	own := e.Run == t.made.ID
+	if own {
+		for _, calls := range alike(t.proposals.take(e)) {
+			t.p.Line("%s", unmadeLine(t.p, calls))
+		}
+	}
 	switch e.Type {
 	case run.EventCreated:
 		if made, err := event.Decode[run.Created](e); err == nil {
