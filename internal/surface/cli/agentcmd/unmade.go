@@ -55,8 +55,8 @@ func alike(calls []unmade) (groups [][]unmade) {
 	return groups
 }
 
-// proposals are the calls that the model proposes in the present turn of the loop. Those of a program that is not the loop are not followed:
-// its turns have no steps.
+// proposals are the calls that the model proposes in the present turn of the loop. Those of a program that is not the loop are not
+// followed: its turns have no steps.
 type proposals struct {
 	turn     bool // one is under way
 	answered bool
