@@ -26,6 +26,7 @@ type recordedRun struct {
 	frames []client.Frame
 	ends   chan struct{} // the last frame comes when it is closed
 	ended  client.RunShown
+	clock  event.Clock // of the conversation
 }
 
 const ownRun = id.Run("run_own")
@@ -121,7 +122,7 @@ func (d *recordedRun) attends(t *testing.T, status run.Status) (*chatScreen, fun
 	t.Helper()
 	daemon := httptest.NewServer(http.HandlerFunc(d.serve))
 	screen := &chatScreen{}
-	i := &cmdline.Invocation{Host: cmdline.Host{Out: screen, Err: screen, Clock: hostClock{}}}
+	i := &cmdline.Invocation{Host: cmdline.Host{Out: screen, Err: screen, Clock: d.clock}}
 	p := &term.Printer{Out: screen}
 	c := &chat{i: i, api: client.New(daemon.URL, "abk_x"), out: p, err: p}
 	ctx, stop := context.WithCancel(t.Context())
@@ -156,7 +157,7 @@ func TestAConversationSaysThatTheAgentWaits(t *testing.T) {
 		"a run that waited is resumed": {[]event.Event{wait, asked}, []event.Event{wait}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &recordedRun{past: c.past, events: c.events, frames: said, ends: make(chan struct{}),
+			d := &recordedRun{past: c.past, events: c.events, frames: said, ends: make(chan struct{}), clock: hostClock{},
 				ended: client.RunShown{Run: run.Run{ID: ownRun, Status: run.Succeeded}}}
 			screen, ended := d.attends(t, run.Running)
 			screen.sees(t, line, 1)

@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/surface/cli/term"
+	"agentbox/internal/surface/cli/termtest"
 )
 
 // turnOf is the event of a turn, with the reasons of the calls of the turn before it.
@@ -139,7 +140,7 @@ the run was cancelled:
 		"resumed after it":     {run.Cancelled, append(events[:len(events):len(events)], end), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &recordedRun{past: c.past, events: c.events, frames: frames, ends: make(chan struct{}),
+			d := &recordedRun{past: c.past, events: c.events, frames: frames, ends: make(chan struct{}), clock: termtest.Clock{},
 				ended: client.RunShown{Run: run.Run{ID: ownRun, Status: run.Cancelled}}}
 			close(d.ends)
 			screen, ended := d.attends(t, c.status)
