@@ -280,8 +280,13 @@ func TestAskingOnce(t *testing.T) {
 	}
 	fetch := policy.Action{Type: policy.HTTPFetch, Workspace: ws, Room: room, Principal: h.agent, Target: "example.com", Method: "GET",
 		Run: h.shell("standard", "rm -r x").Run, Bundle: h.bundles["permissive"].Hash}
-	if q, err := h.AskOnce(ctx, h.origin(h.agent), h.judge(fetch), event.Batch{Workspace: ws}); err != nil || q.ID == "" {
+	r = h.judge(fetch)
+	q, err := once(h.origin(h.agent))
+	if err != nil || q.ID == "" {
 		t.Errorf("a request to the network for a run: got %+v, %v", q, err)
+	}
+	if again, err := once(h.origin(h.agent)); err != nil || again.ID != q.ID {
+		t.Errorf("the same request asked again: got %s, %v, want %s", again.ID, err, q.ID)
 	}
 }
 

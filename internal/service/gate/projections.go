@@ -121,8 +121,8 @@ func approvalIndexes(a policy.Approval) []projection.Index {
 		found = append(found, projection.Index{Name: "room", Value: string(a.Room)}, projection.Index{Name: "room_status", Value: string(a.Room) +
 			" " + string(a.Status)})
 	}
-	if kind, builtIn := policy.KindOf(a.Action); a.Run == "" || !builtIn || kind.Outside || kind.Rules == policy.RulesRole ||
-		kind.SideEffect == policy.Network {
+	kind, builtIn := policy.KindOf(a.Action)
+	if a.Run == "" || !builtIn || kind.Rules == policy.RulesRole || kind.SideEffect == policy.Network {
 		found = append(found, projection.Index{Name: "request", Value: a.ActionHash.String()})
 	}
 	if a.Status == policy.Pending || a.Status == policy.Held {
