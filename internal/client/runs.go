@@ -93,13 +93,26 @@ type RunFilter struct {
 
 // RunList is a page of runs, the newest first.
 type RunList struct {
-	Runs []run.Run `json:"runs"`
-	Next string    `json:"next_cursor"` // empty at the end
+	Runs []RunListed `json:"runs"`
+	Next string      `json:"next_cursor"` // empty at the end
+}
+
+// RunListed is a run of a list.
+type RunListed struct {
+	run.Run
+	Waits
+}
+
+// Waits says what a run of an engine waits for: a person.
+type Waits struct {
+	For       string        `json:"waits_for,omitempty"`    // approval or answer; empty while it waits for nobody
+	Approvals []id.Approval `json:"approval_ids,omitempty"` // the open questions
 }
 
 // RunShown is a run with its events message.
 type RunShown struct {
 	run.Run
+	Waits
 	Result run.Events      `json:"result"`
 	Given  json.RawMessage `json:"given,omitempty"` // the input of a run that an engine executes
 }

@@ -26,6 +26,9 @@ const Builtin = "builtin"
 // Spawn is the name of the tool that starts a sub-agent. A blueprint that permits sub-agents offers it.
 const Spawn = "spawn"
 
+// AskPerson is the name of the tool that asks the people of a thread. Its call is open until one of them has answered.
+const AskPerson = "ask_person"
+
 // Tool is what a model may call.
 type Tool struct {
 	Name        string            `json:"name"`

@@ -17,7 +17,7 @@ const (
 	FetchTool = "http_fetch"
 	HTMLTool  = "html_to_markdown"
 
-	AskTool     = "ask_person"
+	AskTool     = tool.AskPerson
 	MessageTool = "message"
 	SearchTool  = "search"
 	SpawnTool   = tool.Spawn

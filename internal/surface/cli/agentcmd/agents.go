@@ -34,10 +34,12 @@ func agentList(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List what agents work on and worked on, the newest first", Args: cobra.NoArgs,
 		Long: "Ls lists the runs of agents that blueprints define. Agents that are registered by name are listed by: agentbox principal ls " +
-			"--kind agent",
+			"--kind agent\n" +
+			"An agent that waits for a person is awaiting_approval: see agentbox approvals. With awaiting_answer its tool ask_person has asked: " +
+			"agentbox agent steer RUN ANSWER",
 		Example: "  agentbox agent ls\n  agentbox agent ls --status running\n  agentbox agent ls --blueprint reporter --limit 5",
 	}
-	c.Flags().StringVar(&f.Status, "status", "", "only those: queued, running, succeeded, failed or cancelled")
+	c.Flags().StringVar(&f.Status, "status", "", "only those: queued, running, awaiting_approval (that wait for a person), succeeded, failed or cancelled")
 	c.Flags().StringVar(&f.Blueprint, "blueprint", "", "only runs of the agent that this blueprint defines")
 	cmdline.Pages(c, &f.Page)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -62,7 +64,7 @@ func agentList(i *cmdline.Invocation) *cobra.Command {
 			now := i.Clock.Now()
 			rows := make([][]term.Cell, len(page.Runs))
 			for n, r := range page.Runs {
-				rows[n] = []term.Cell{term.Text(string(r.ID)), runview.WhereItStands(r, now), term.Text(r.Blueprint),
+				rows[n] = []term.Cell{term.Text(string(r.ID)), runview.WhereItStands(r.Run, r.Waits, now), term.Text(r.Blueprint),
 					{Text: term.Ago(now, r.CreatedAt), Colour: term.Faint}, term.Text(r.Title)}
 			}
 			p.Table(noWork(f), []string{"run", "status", "agent", "asked for", "task"}, rows)
@@ -196,10 +198,7 @@ func agentShow(i *cmdline.Invocation) *cobra.Command {
 func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 	now := i.Clock.Now()
 	p.Line("%s", p.Paint(term.Bold, term.OneLine(cmdline.First(w.Title, string(w.ID)), 200)))
-	state := runview.WhereItStands(w.Run, now).Text
-	if len(w.Questions) > 0 {
-		state += ", waits for a person"
-	}
+	state := runview.WhereItStands(w.Run, w.Waits, now).Text
 	pins := make([]string, 0, len(w.Agent.Pins))
 	for _, name := range slices.Sorted(maps.Keys(w.Agent.Pins)) {
 		pins = append(pins, name+" "+short(w.Agent.Pins[name]))

@@ -48,8 +48,8 @@ func runList(i *cmdline.Invocation) *cobra.Command {
 			now := i.Clock.Now()
 			rows := make([][]term.Cell, len(page.Runs))
 			for n, r := range page.Runs {
-				rows[n] = []term.Cell{term.Text(string(r.ID)), runview.WhereItStands(r, now), {Text: runview.Progress(r), Colour: ""},
-					{Text: term.Ago(now, r.CreatedAt), Colour: term.Faint}, runview.Place(r), term.Text(r.Title)}
+				rows[n] = []term.Cell{term.Text(string(r.ID)), runview.WhereItStands(r.Run, r.Waits, now), {Text: runview.Progress(r.Run), Colour: ""},
+					{Text: term.Ago(now, r.CreatedAt), Colour: term.Faint}, runview.Place(r.Run), term.Text(r.Title)}
 			}
 			p.Table("There are no runs; start one with: agentbox run SPACE OPERATIONS.json", []string{"run", "status", "done", "asked for", "space",
 				"title"}, rows)

@@ -76,11 +76,15 @@ func State(s run.Status) term.Cell {
 	return term.Cell{Text: term.OneLine(string(s), 40), Colour: colour}
 }
 
-// WhereItStands is a run's status, and for how long its engine was silent where its claim has expired.
-func WhereItStands(r run.Run, now time.Time) term.Cell {
+// WhereItStands is a run's status, and for how long its engine was silent where its claim has expired. A run of an engine that waits for a
+// person is awaiting_approval, or awaiting_answer.
+func WhereItStands(r run.Run, w client.Waits, now time.Time) term.Cell {
 	if c := r.Claim; c != nil && r.Status == run.Running && now.After(c.Until) {
 		return term.Cell{Text: fmt.Sprintf("%s, engine silent for %s", r.Status, term.Duration(now.Sub(c.Renewed).Truncate(time.Second))),
 			Colour: term.Yellow}
+	}
+	if w.For != "" {
+		return term.Cell{Text: "awaiting_" + term.OneLine(w.For, 40), Colour: term.Yellow}
 	}
 	return State(r.Status)
 }
@@ -112,7 +116,7 @@ func WriteRun(p *term.Printer, i *cmdline.Invocation, r client.RunShown) {
 	} else {
 		writeTimeline(p, r.Run, r.Result.Events)
 	}
-	status := WhereItStands(r.Run, i.Clock.Now())
+	status := WhereItStands(r.Run, r.Waits, i.Clock.Now())
 	took := ""
 	if !r.EndedAt.IsZero() && !r.StartedAt.IsZero() {
 		took = " in " + term.Duration(r.EndedAt.Sub(r.StartedAt))

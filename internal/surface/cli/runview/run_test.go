@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"agentbox/internal/client"
 	"agentbox/internal/domain/run"
 )
 
@@ -18,8 +19,16 @@ func TestWhereItStandsSaysHowLongAnEngineIsSilent(t *testing.T) {
 		"failed":                                {Status: run.Failed, Claim: claimed(80 * time.Second)},
 		"queued":                                {Status: run.Queued},
 	} {
-		if got := WhereItStands(r, now).Text; got != want {
+		if got := WhereItStands(r, client.Waits{}, now).Text; got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for want, r := range map[string]run.Run{
+		"awaiting_approval":                     {Status: run.Running, Claim: claimed(20 * time.Second)},
+		"running, engine silent for 1 min 20 s": {Status: run.Running, Claim: claimed(80 * time.Second)},
+	} {
+		if got := WhereItStands(r, client.Waits{For: "approval"}, now).Text; got != want {
+			t.Errorf("of a run that waits got %q, want %q", got, want)
 		}
 	}
 }

@@ -321,25 +321,49 @@ func (s *Runs) waited(ctx context.Context, c wire.Call, doc run.Run, answered id
 
 // RunFilter are the parameters that select runs.
 type RunFilter struct {
-	Status     string `query:"status" enum:"queued,running,awaiting_approval,succeeded,failed,cancelled" doc:"Only runs in this state"`
+	Status     string `query:"status" enum:"queued,running,awaiting_approval,succeeded,failed,cancelled" doc:"Only runs in this state; awaiting_approval with work or blueprint: those that have waits_for"`
 	Background bool   `query:"background" doc:"Only background runs"`
 	access.Page[id.Run]
 }
 
 type runList struct {
-	Runs []run.Run `json:"runs" nullable:"false"`
-	Next string    `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+	Runs []runListed `json:"runs" nullable:"false"`
+	Next string      `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+}
+
+type runListed struct {
+	run.Run
+	engines.Waits
 }
 
 func (s *Runs) listRuns(ctx context.Context, c wire.Call, in history.Filter, f RunFilter) (*struct{ Body runList }, error) {
 	in.Status, in.Background = run.Status(f.Status), f.Background
-	found, err := s.runs.History.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
-	if err != nil {
-		return nil, err
+	waiting := in.Status == run.AwaitingApproval && (in.Work != "" || in.Blueprint != "")
+	if waiting { // a run of an engine is running while it waits
+		in.Status = run.Running
+	}
+	found := []runListed{}
+	for after, more := f.Cursor.After, true; more && len(found) <= f.Limit; {
+		some, err := s.runs.History.List(ctx, c.Caller.Workspace, in, after, f.Limit+1)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range some {
+			after = r.ID
+			waits, err := s.engines.Look.Waits(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			if !waiting || waits.For != "" {
+				found = append(found, runListed{r, waits})
+			}
+		}
+		more = waiting && len(some) > f.Limit
 	}
 	out := runList{}
-	out.Runs, out.Next = access.Cut(found, f.Limit, func(r run.Run) string { return string(r.ID) })
-	out.Runs, err = access.Visible(ctx, s.Access, c, out.Runs, func(x run.Run) label.Resource {
+	out.Runs, out.Next = access.Cut(found, f.Limit, func(r runListed) string { return string(r.ID) })
+	var err error
+	out.Runs, err = access.Visible(ctx, s.Access, c, out.Runs, func(x runListed) label.Resource {
 		return label.Resource{Type: label.OfRun, ID: string(x.ID)}
 	})
 	return &struct{ Body runList }{out}, err
@@ -347,6 +371,7 @@ func (s *Runs) listRuns(ctx context.Context, c wire.Call, in history.Filter, f R
 
 type runShown struct {
 	run.Run
+	engines.Waits
 	Result run.Events      `json:"result" doc:"The run's events message"`
 	Given  json.RawMessage `json:"given,omitempty" doc:"Of a run that an engine executes, the input as it was sent"`
 }
@@ -370,6 +395,9 @@ func (s *Runs) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{ B
 		return nil, err
 	}
 	shown := runShown{Run: doc, Result: events}
+	if shown.Waits, err = s.engines.Look.Waits(ctx, doc); err != nil {
+		return nil, err
+	}
 	if doc.Engine {
 		if shown.Given, err = s.engines.Given(ctx, doc); err == nil {
 			shown.Given, _ = leak.Scan(shown.Given) // an order is kept as it was sent, and shown without secrets
