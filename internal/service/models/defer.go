@@ -25,8 +25,8 @@ type deferral struct {
 	entry string
 }
 
-// shut reports whether the circuit breaker of a model is open, and notes it then. A trial goes through and reports nothing: a person wants
-// to know whether the model works now, and the failures of their questions are not those of the agents' requests.
+// shut reports whether the circuit breaker of a model is open, and notes it then. A trial goes through: a
+// person wants to know whether the model works now.
 func (c *asking) shut(e model.Held, at named) bool {
 	if c.trial {
 		return false
@@ -51,11 +51,13 @@ func (c *asking) wait(open *circuit, now time.Time) time.Duration {
 	return max(open.until.Sub(now), 0)
 }
 
-// report tells the circuit breaker the outcome of a request that it admitted.
+// report tells the circuit breaker the outcome of a request that it admitted. Of a trial only an answer counts, and closes it: the failures
+// of a person's questions are not those of the agents' requests.
 func (c *asking) report(at named, f *model.Failure, counts bool) {
-	if !c.trial {
-		c.s.breakers.report(at, c.s.Clock.Now(), f, counts)
+	if c.trial && (f != nil || !counts) {
+		return
 	}
+	c.s.breakers.report(at, c.s.Clock.Now(), f, counts)
 }
 
 // awaits waits until the circuit breaker of a model may let the request through, and returns false if it does not wait: no circuit is open,

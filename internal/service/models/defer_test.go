@@ -141,8 +141,9 @@ func TestAChangedEntryHasNoOpenCircuit(t *testing.T) {
 	}
 }
 
-// TestATestOfAModelLeavesTheCircuitAlone tests a model that fails, and one whose circuit is open: neither opens nor closes it.
-func TestATestOfAModelLeavesTheCircuitAlone(t *testing.T) {
+// TestATestOfAModelAndItsCircuit tests a model again and again. A test that fails opens no circuit, and leaves an open one as it is. A test
+// that is answered closes it, as an answered request that tries the model does: the next five failures open it anew, for 30 s.
+func TestATestOfAModelAndItsCircuit(t *testing.T) {
 	f := start(t)
 	f.vendor.script["three"] = []step{fails(model.Failure{Class: model.Retry, Message: "broken"})}
 	for range 2 { // six failures
@@ -156,12 +157,40 @@ func TestATestOfAModelLeavesTheCircuitAlone(t *testing.T) {
 	}
 
 	f = broken(t)
+	open := func(n int) *model.Failure {
+		t.Helper()
+		_, err := f.Ask(t.Context(), f.of("three", n, 0))
+		got, _ := model.FailureOf(err)
+		return got
+	}
+	for _, class := range []model.Class{model.Retry, model.Final} {
+		f.vendor.script["three"] = []step{fails(model.Failure{Class: class, Message: "broken"})}
+		if out, err := f.Test(t.Context(), f.owner, ws, "three"); err != nil || out.Reachable {
+			t.Fatalf("an open circuit: got %+v, %v", out, err)
+		}
+		if got := open(10); got == nil || got.Code != "circuit_open" {
+			t.Errorf("after a test that failed as %s: got %v", class, got)
+		}
+	}
 	f.vendor.script["three"] = []step{says("one two")}
 	if out, err := f.Test(t.Context(), f.owner, ws, "three"); err != nil || !out.Reachable {
 		t.Fatalf("an open circuit: got %+v, %v", out, err)
 	}
-	_, err := f.Ask(t.Context(), f.of("three", 10, 0))
-	if got, ok := model.FailureOf(err); !ok || got.Code != "circuit_open" {
-		t.Errorf("after the test: got %v", err)
+	answered := f.events(model.EventAnswered)
+	if r, err := f.Ask(t.Context(), f.of("three", 11, 0)); err != nil || r.Text() != "one two" {
+		t.Errorf("after a test that was answered: got %+v, %v", r, err)
+	}
+	if len(answered) == 0 || answered[0].Principal != f.owner.Principal || answered[0].Run != "" {
+		t.Errorf("the test recorded %+v", answered)
+	}
+	once := fails(model.Failure{Class: model.Busy, Message: "busy", After: models.MaxWait + 1})
+	f.vendor.script["three"] = []step{once}
+	for n := range 5 {
+		if got := open(20 + n); got == nil || got.Code == "circuit_open" {
+			t.Errorf("failure %d after it closed: got %v", n+1, got)
+		}
+	}
+	if got := open(30); got == nil || got.Code != "circuit_open" || got.After != 30*time.Second {
+		t.Errorf("after five more failures: got %v", got)
 	}
 }
