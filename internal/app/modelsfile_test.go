@@ -38,7 +38,7 @@ func watch(t *testing.T, text string) *watched {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
+		if err := w.App.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -61,6 +61,7 @@ type Held struct {
 	ChangedAt time.Time    `json:"changed_at,omitzero"`
 	RemovedAt time.Time    `json:"removed_at,omitzero"`
 	Reason    string       `json:"reason,omitempty"` // for the removal
+	Before    *Entry       `json:"before,omitempty"` // of the API, in whose place the file's entry is; it is back when the file loses that
 }
 
 // Living reports whether the entry is in the catalogue.
@@ -71,6 +72,7 @@ type Put struct {
 	Entry  Entry        `json:"entry"`
 	Source string       `json:"source"`
 	Hash   event.Digest `json:"model_sha256"`
+	Reason string       `json:"reason,omitempty"` // of the daemon, where no person has changed it
 }
 
 // Removed is the data of model.removed.
@@ -140,15 +142,21 @@ func (h Held) Put(next Entry, source string, living int) (string, Put, error) {
 	return EventChanged, d, nil
 }
 
-// Remove decides what removing the entry records.
-func (h Held) Remove(source, reason string) (Removed, error) {
-	if !h.Living() {
-		return Removed{}, ErrNotFound
+// Remove decides what removing the entry records: the type of the event and its data. Where the file loses an entry that it took over from
+// the API, that of the API is back.
+func (h Held) Remove(source, reason string) (string, any, error) {
+	switch {
+	case !h.Living():
+		return "", nil, ErrNotFound
+	case h.Source == FromFile && source != FromFile:
+		return "", nil, ErrFromFile
+	case h.Before == nil:
+		return EventRemoved, Removed{h.Name, source, reason}, nil
 	}
-	if h.Source == FromFile && source != FromFile {
-		return Removed{}, ErrFromFile
-	}
-	return Removed{h.Name, source, reason}, nil
+	before := *h.Before
+	before.Workspace, before.AddedBy, before.AddedAt = "", "", time.Time{}
+	hash, err := before.Digest()
+	return EventChanged, Put{Entry: before, Source: FromAPI, Hash: hash, Reason: reason + "; what the API had set is back"}, err
 }
 
 // Evolve returns the document after an event about the entry.
@@ -163,6 +171,11 @@ func (h Held) Evolve(e event.Event) (Held, error) {
 		next.Workspace, next.AddedBy, next.AddedAt = e.Workspace, h.AddedBy, h.AddedAt
 		if e.Type == EventAdded {
 			next.AddedBy, next.AddedAt = e.Principal, e.OccurredAt
+		} else if d.Source == FromFile {
+			if next.Before = h.Before; h.Source == FromAPI {
+				before := h.Entry
+				next.Before = &before
+			}
 		}
 		return next, nil
 	case EventRemoved:
@@ -181,6 +194,10 @@ type Settings struct {
 	Budgets       []Budget  `json:"budgets"`
 	BudgetsSource string    `json:"budgets_source,omitempty"`
 	Keys          []KeyName `json:"keys"`
+
+	// What the API had set before the file set it. It is back when the file sets nothing any more.
+	RoutesBefore  []Route  `json:"routes_before,omitempty"`
+	BudgetsBefore []Budget `json:"budgets_before,omitempty"`
 }
 
 // KeyName is a key that was set, without the key.
@@ -202,12 +219,14 @@ func (s Settings) Evolve(e event.Event) (Settings, error) {
 		if err != nil {
 			return s, err
 		}
+		s.RoutesBefore = before(s.RoutesBefore, s.Routes, s.RoutesSource, d.Source)
 		s.Routes, s.RoutesSource = d.Routes, d.Source
 	case EventBudgetsSet:
 		d, err := event.Decode[BudgetsSet](e)
 		if err != nil {
 			return s, err
 		}
+		s.BudgetsBefore = before(s.BudgetsBefore, s.Budgets, s.BudgetsSource, d.Source)
 		s.Budgets, s.BudgetsSource = d.Budgets, d.Source
 	case EventKeySet, EventKeyRemoved:
 		d, err := event.Decode[KeyChanged](e)
@@ -220,6 +239,17 @@ func (s Settings) Evolve(e event.Event) (Settings, error) {
 		}
 	}
 	return s, nil
+}
+
+// before returns what the API had set before a change from one source to the next.
+func before[T any](earlier, now []T, source, next string) []T {
+	switch {
+	case next != FromFile:
+		return nil
+	case source == FromAPI:
+		return now
+	}
+	return earlier
 }
 
 // CheckRoutes refuses routes that name no model, or an unknown one, and two routes for the same.

@@ -87,24 +87,26 @@ func (s *Service) remove(ctx context.Context, origin event.Origin, ws id.Workspa
 		if err != nil {
 			return err
 		}
-		data, err := held.Remove(source, reason)
+		typ, data, err := held.Remove(source, reason)
 		if err != nil {
 			if refused := s.may(ctx, origin, ws, policy.ModelConfigure, name); refused != nil {
 				return refused
 			}
 			return err
 		}
-		return s.record(ctx, origin, ws, model.EventRemoved, model.Entity, name, data,
+		return s.record(ctx, origin, ws, typ, model.Entity, name, data,
 			[]event.DocumentVersion{{Projection: model.Projection, Key: name, Version: version}})
 	})
 }
 
 // SetRoutes replaces the routes of a workspace.
 func (s *Service) SetRoutes(ctx context.Context, origin event.Origin, ws id.Workspace, routes []model.Route) error {
-	return s.setRoutes(ctx, origin, ws, routes, model.FromAPI)
+	return s.setRoutes(ctx, origin, ws, routes, model.FromAPI, false)
 }
 
-func (s *Service) setRoutes(ctx context.Context, origin event.Origin, ws id.Workspace, routes []model.Route, source string) error {
+// setRoutes sets the routes for the API, or for the file (loads), which may also give them back to the API.
+func (s *Service) setRoutes(ctx context.Context, origin event.Origin, ws id.Workspace, routes []model.Route, source string,
+	loads bool) error {
 	entries, err := s.List(ctx, ws, "", model.MaxEntries)
 	if err != nil {
 		return err
@@ -115,20 +117,22 @@ func (s *Service) setRoutes(ctx context.Context, origin event.Origin, ws id.Work
 	return s.set(ctx, origin, ws, err, func(now model.Settings) (string, any, bool, bool) {
 		same := equal(now.Routes, routes) && now.RoutesSource == source
 		return model.EventRoutesSet, model.RoutesSet{Routes: routes, Source: source}, same,
-			now.RoutesSource == model.FromFile && source == model.FromAPI
+			now.RoutesSource == model.FromFile && !loads
 	})
 }
 
 // SetBudgets replaces the budgets of a workspace.
 func (s *Service) SetBudgets(ctx context.Context, origin event.Origin, ws id.Workspace, budgets []model.Budget) error {
-	return s.setBudgets(ctx, origin, ws, budgets, model.FromAPI)
+	return s.setBudgets(ctx, origin, ws, budgets, model.FromAPI, false)
 }
 
-func (s *Service) setBudgets(ctx context.Context, origin event.Origin, ws id.Workspace, budgets []model.Budget, source string) error {
+// setBudgets sets the budgets for the API, or for the file (loads), which may also give them back to the API.
+func (s *Service) setBudgets(ctx context.Context, origin event.Origin, ws id.Workspace, budgets []model.Budget, source string,
+	loads bool) error {
 	return s.set(ctx, origin, ws, model.CheckBudgets(budgets), func(now model.Settings) (string, any, bool, bool) {
 		same := equal(now.Budgets, budgets) && now.BudgetsSource == source
 		return model.EventBudgetsSet, model.BudgetsSet{Budgets: budgets, Source: source}, same,
-			now.BudgetsSource == model.FromFile && source == model.FromAPI
+			now.BudgetsSource == model.FromFile && !loads
 	})
 }
 

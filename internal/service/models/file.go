@@ -74,14 +74,6 @@ func ReadPrices(text []byte) (model.Prices, error) {
 	return p, p.Check()
 }
 
-// sourceOf returns the source of a setting: the file if it has the setting, otherwise "", so that the API may set it.
-func sourceOf(inFile bool) string {
-	if inFile {
-		return model.FromFile
-	}
-	return ""
-}
-
 // strict decodes YAML into values and collects the problems.
 type strict struct{ problems []string }
 

@@ -66,9 +66,10 @@ func (f File) first(list string, most int, check func(n int) error) error {
 	return nil
 }
 
-// fits refuses a file that the catalogue cannot take as a whole. Nothing is changed before.
-func (f File) fits(held []model.Held) error {
-	known := map[string]bool{}
+// fits refuses a file that the catalogue cannot take as a whole, and returns the names of the models that are there with it. Nothing is
+// changed before.
+func (f File) fits(held []model.Held) (known map[string]bool, err error) {
+	known = map[string]bool{}
 	for _, e := range f.Models {
 		known[e.Name] = true
 	}
@@ -78,18 +79,18 @@ func (f File) fits(held []model.Held) error {
 			continue
 		}
 		living++
-		known[h.Name] = h.Source != model.FromFile // else it goes
+		known[h.Name] = h.Source != model.FromFile || h.Before != nil // else it goes
 	}
 	if living > model.MaxEntries {
-		return fault.New(fault.Exhausted, "models_full", "a catalogue has at most %d models; remove some first", model.MaxEntries)
+		return nil, fault.New(fault.Exhausted, "models_full", "a catalogue has at most %d models; remove some first", model.MaxEntries)
 	}
-	return f.first("routes", len(f.Routes), func(n int) error {
+	return known, f.first("routes", len(f.Routes), func(n int) error {
 		return model.CheckRoutes(f.Routes[:n], func(name string) bool { return known[name] })
 	})
 }
 
-// Load puts the entries of the file into the catalogue. Entries of the API stay; entries of an earlier file go. A file that cannot be used
-// as a whole changes nothing.
+// Load puts the entries of the file into the catalogue. Entries of the API stay; entries of an earlier file go, and what the API had set in
+// their place is back. The same holds for routes and budgets. A file that cannot be used as a whole changes nothing.
 func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace, text []byte) error {
 	f, err := usable(text)
 	if err != nil {
@@ -99,7 +100,8 @@ func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace
 	if err != nil {
 		return err
 	}
-	if err := f.fits(held); err != nil {
+	known, err := f.fits(held)
+	if err != nil {
 		return err
 	}
 	now, err := s.Settings(ctx, ws)
@@ -115,12 +117,17 @@ func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace
 		}
 	}
 	if f.Routes != nil || now.RoutesSource == model.FromFile {
-		if err := s.setRoutes(ctx, origin, ws, f.Routes, sourceOf(f.Routes != nil)); err != nil {
+		fits := slices.DeleteFunc(slices.Clone(now.RoutesBefore), func(r model.Route) bool { // a model may have been removed since
+			return slices.ContainsFunc(r.Models, func(name string) bool { return !known[name] })
+		})
+		routes, source := orBefore(f.Routes, fits)
+		if err := s.setRoutes(ctx, origin, ws, routes, source, true); err != nil {
 			return err
 		}
 	}
 	if f.Budgets != nil || now.BudgetsSource == model.FromFile {
-		if err := s.setBudgets(ctx, origin, ws, f.Budgets, sourceOf(f.Budgets != nil)); err != nil {
+		budgets, source := orBefore(f.Budgets, now.BudgetsBefore)
+		if err := s.setBudgets(ctx, origin, ws, budgets, source, true); err != nil {
 			return err
 		}
 	}
@@ -132,4 +139,16 @@ func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace
 		}
 	}
 	return nil
+}
+
+// orBefore returns a setting of the file with its source. Without one it is what the API had set before; with nothing at all the source is
+// "", and the API may set it.
+func orBefore[T any](inFile, before []T) ([]T, string) {
+	switch {
+	case inFile != nil:
+		return inFile, model.FromFile
+	case len(before) > 0:
+		return before, model.FromAPI
+	}
+	return nil, ""
 }

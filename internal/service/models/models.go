@@ -71,7 +71,7 @@ func Definitions() []projection.Definition {
 		}
 	}
 	return []projection.Definition{
-		projection.Define(model.Projection, 1, about(model.Entity), func(h model.Held, _ string, e event.Event) (model.Held, error) {
+		projection.Define(model.Projection, 2, about(model.Entity), func(h model.Held, _ string, e event.Event) (model.Held, error) {
 			return h.Evolve(e)
 		}, func(h model.Held) []projection.Index {
 			if !h.Living() {
@@ -79,7 +79,7 @@ func Definitions() []projection.Definition {
 			}
 			return []projection.Index{{Name: "living", Value: "true"}}
 		}).Leads(model.Entity, nil),
-		projection.Define(model.SettingsProjection, 1, func(e event.Event) []string {
+		projection.Define(model.SettingsProjection, 2, func(e event.Event) []string {
 			if e.EntityType != model.Entity && e.EntityType != model.SettingsEntity {
 				return nil
 			}
