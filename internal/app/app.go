@@ -103,6 +103,7 @@ type App struct {
 
 	together membership
 	upkeep   upkeep
+	priced   prices
 
 	steady  *steady
 	keys    *keyring.Keyring
@@ -149,7 +150,8 @@ func Up(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger, r
 
 func newApp(c Config, clock event.Clock, logger *slog.Logger) *App {
 	a := &App{Config: c, clock: clock, steady: newSteady(clock.Now()), logger: logger, metrics: telemetry.NewMetrics(Version)}
-	a.together.app, a.upkeep.app, a.upkeep.models.app = a, a, a
+	a.together.app, a.upkeep.app = a, a
+	a.upkeep.watchFiles()
 	return a
 }
 
@@ -239,8 +241,10 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.owner(ctx); err != nil {
 		return nil, err
 	}
-	if err := a.upkeep.models.load(ctx); err != nil {
-		return nil, err
+	for _, w := range []*fileWatch{&a.upkeep.prices, &a.upkeep.models} {
+		if err := w.load(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.does("puts in order what an earlier daemon left"); err != nil {
 		return nil, err

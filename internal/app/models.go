@@ -1,11 +1,13 @@
 package app
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -46,22 +48,37 @@ func (a *App) models(ids *id.Source, live livestream.Store, gate policy.Gate) er
 		Endpoints: scripted.Recorders(cassettes, map[string]model.Endpoint{
 			model.OpenAI: openai.New(client), model.Anthropic: anthropic.New(client), model.Scripted: scripted.New(cassettes),
 		}),
-		Prices: a.prices, Together: a.together.member != nil,
+		Prices: a.priced.now, Together: a.together.member != nil,
 	})
 	return nil
 }
 
-// prices reads the file of prices. Without one nothing has a price.
-func (a *App) prices() (model.Prices, error) {
+// prices are what the file of prices said when it could be used the last time. Without a file nothing has a price.
+type prices struct {
+	mu   sync.Mutex // guards last
+	last model.Prices
+}
+
+func (p *prices) now() model.Prices {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// loadPrices reads the file of prices. One that cannot be used changes nothing.
+func (a *App) loadPrices(context.Context) error {
 	raw, err := written(a.path(pricesFile))
 	if err != nil {
-		return model.Prices{}, err
+		return err
 	}
-	prices, err := models.ReadPrices(raw)
+	found, err := models.ReadPrices(raw)
 	if err != nil {
-		err = fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "%s cannot be used: %s", pricesFile, problemOf(err))
+		return err
 	}
-	return prices, err
+	a.priced.mu.Lock()
+	defer a.priced.mu.Unlock()
+	a.priced.last = found
+	return nil
 }
 
 // written reads a file that people write into the data directory; nothing where there is none.

@@ -103,7 +103,7 @@ func TestARouteOfTheAPIComesBackAsFarAsItFits(t *testing.T) {
 	w.steps(3)
 	now, err := w.Models.Settings(ctx, ws)
 	if want := []model.Route{{Class: "chat", Models: []string{"one"}}}; err != nil || !reflect.DeepEqual(now.Routes, want) {
-		t.Errorf("got %+v, %v, want %+v; the file: %s", now.Routes, err, want, w.upkeep.models.of(ws))
+		t.Errorf("got %+v, %v, want %+v; the file: %s", now.Routes, err, want, w.upkeep.models.why())
 	}
 }
 

@@ -35,9 +35,14 @@ func versionOf(path string) (version, error) {
 	return version{true, info.Size(), info.ModTime()}, nil
 }
 
-// modelsWatch reads the file of models again when people change it. A file that cannot be used changes nothing: what was read before holds.
-type modelsWatch struct {
-	app   *App
+// fileWatch reads a file of the data directory again when people change it. A file that cannot be used changes nothing: what was read before
+// holds.
+type fileWatch struct {
+	app  *App
+	name string                          // of the file
+	read func(ctx context.Context) error // reads the file and uses it
+	line func(err error)                 // writes a line of the log: the file was read again (nil), or why it cannot be used
+
 	taken version // which was read the last time
 	used  bool    // that one is used
 	seen  version // at the last step
@@ -47,21 +52,21 @@ type modelsWatch struct {
 }
 
 // load reads the file for the first time. A file that cannot be used ends the start of the daemon.
-func (w *modelsWatch) load(ctx context.Context) (err error) {
-	if w.taken, err = versionOf(w.app.path(modelsFile)); err != nil {
+func (w *fileWatch) load(ctx context.Context) (err error) {
+	if w.taken, err = versionOf(w.app.path(w.name)); err != nil {
 		return err
 	}
 	w.seen, w.used = w.taken, true
-	if err = w.app.loadModels(ctx); err != nil {
-		err = fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "the file %s cannot be used", w.app.path(modelsFile))
+	if err = w.read(ctx); err != nil {
+		err = fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "the file %s cannot be used", w.app.path(w.name))
 	}
 	return err
 }
 
 // step reads a changed file once it stands still between two steps: nobody is writing it any more. A file that is gone for one step only
 // is one that an editor replaces.
-func (w *modelsWatch) step(ctx context.Context) {
-	now, err := versionOf(w.app.path(modelsFile))
+func (w *fileWatch) step(ctx context.Context) {
+	now, err := versionOf(w.app.path(w.name))
 	if err == nil {
 		still := now == w.seen
 		w.seen = now
@@ -74,7 +79,7 @@ func (w *modelsWatch) step(ctx context.Context) {
 			}
 			return
 		}
-		err = w.app.loadModels(ctx)
+		err = w.read(ctx)
 	}
 	if ctx.Err() != nil {
 		return
@@ -87,36 +92,65 @@ func (w *modelsWatch) step(ctx context.Context) {
 }
 
 // tell notes whether the file can be used, and writes a line about each change of that.
-func (w *modelsWatch) tell(err error) {
+func (w *fileWatch) tell(err error) {
 	said := ""
 	if err != nil {
-		said = fmt.Sprintf("%s cannot be used, and what was read of it before holds: %s", modelsFile, problemOf(err))
+		said = fmt.Sprintf("%s cannot be used, and what was read of it before holds: %s", w.name, problemOf(err))
 	}
 	before := w.say(said)
 	switch {
 	case err == nil:
-		w.app.logger.Info("the file of models was read again", "code", "models_file_read")
+		w.line(nil)
 	case said != before:
-		w.app.logger.Warn("the file of models cannot be used, and what was read of it before holds", "code", "models_file_unused", "error", err)
+		w.line(fmt.Errorf("%s: %w", w.name, err))
 	}
 }
 
 // say keeps why the present file is not used, and returns what was kept before.
-func (w *modelsWatch) say(problem string) (before string) {
+func (w *fileWatch) say(problem string) (before string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, w.problem = w.problem, problem
 	return before
 }
 
-// of returns why the file of models is not used, for people of the workspace to which it belongs; "" if it is used.
-func (w *modelsWatch) of(ws id.Workspace) string {
-	if ws != id.DefaultWorkspace {
-		return ""
-	}
+// why returns why the present file is not used; "" if it is used.
+func (w *fileWatch) why() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.problem
+}
+
+// watchFiles makes the watches of the files about models.
+func (up *upkeep) watchFiles() {
+	log := up.app.logger
+	up.models = fileWatch{app: up.app, name: modelsFile, read: up.app.loadModels, line: func(err error) {
+		if err == nil {
+			log.Info("the file of models was read again", "code", "models_file_read")
+			return
+		}
+		log.Warn("the file of models cannot be used, and what was read of it before holds", "code", "models_file_unused", "error", err)
+	}}
+	up.prices = fileWatch{app: up.app, name: pricesFile, read: up.app.loadPrices, line: func(err error) {
+		if err == nil {
+			log.Info("the file of prices was read again", "code", "prices_file_read")
+			return
+		}
+		log.Warn("the file of prices cannot be used, and the prices that were read before hold", "code", "prices_file_unused", "error", err)
+	}}
+}
+
+// fileProblems returns why the present files about models are not used, for people of the workspace that has them.
+func (a *App) fileProblems(ws id.Workspace) (list []string) {
+	if ws != id.DefaultWorkspace {
+		return nil
+	}
+	for _, w := range []*fileWatch{&a.upkeep.models, &a.upkeep.prices} {
+		if problem := w.why(); problem != "" {
+			list = append(list, problem)
+		}
+	}
+	return list
 }
 
 // problemOf returns the message of an error about a file.

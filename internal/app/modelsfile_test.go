@@ -49,7 +49,13 @@ func watch(t *testing.T, text string) *watched {
 // write writes the file of models, each time at a later time.
 func (w *watched) write(text string) {
 	w.t.Helper()
-	file := filepath.Join(w.Config.DataDir, modelsFile)
+	w.writeAs(modelsFile, text)
+}
+
+// writeAs writes a file of the data directory, each time at a later time.
+func (w *watched) writeAs(name, text string) {
+	w.t.Helper()
+	file := filepath.Join(w.Config.DataDir, name)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
@@ -148,7 +154,7 @@ func TestABrokenFileOfModelsChangesNothing(t *testing.T) {
 		w.write(text)
 		w.said.Reset()
 		w.steps(4)
-		problem := w.upkeep.models.of(id.DefaultWorkspace)
+		problem := w.upkeep.models.why()
 		const begin = "models.yaml cannot be used, and what was read of it before holds: "
 		if !strings.HasPrefix(problem, begin) || !strings.Contains(problem, want) || strings.Contains(problem, w.Config.DataDir) {
 			t.Errorf("%.80q: got %q, want %s", text, problem, want)
@@ -163,12 +169,12 @@ func TestABrokenFileOfModelsChangesNothing(t *testing.T) {
 			t.Errorf("%.80q: the doctor says %q", text, list)
 		}
 	}
-	if problem := w.upkeep.models.of("ws_other"); problem != "" {
-		t.Errorf("people of another workspace read %q", problem)
+	if list := w.fileProblems("ws_other"); len(list) != 0 {
+		t.Errorf("people of another workspace read %q", list)
 	}
 	w.write(twoModels)
 	w.steps(2)
-	if problem := w.upkeep.models.of(id.DefaultWorkspace); problem != "" || len(FileProblems(w.Config)) != 0 {
+	if problem := w.upkeep.models.why(); problem != "" || len(FileProblems(w.Config)) != 0 {
 		t.Errorf("mended: got %q", problem)
 	}
 }
@@ -240,13 +246,13 @@ func TestBudgetsAreNotLostByACutFile(t *testing.T) {
 	for _, text := range []string{twoModels, "models:\n"} {
 		w.write(text)
 		w.steps(3)
-		if problem := w.upkeep.models.of(id.DefaultWorkspace); held() != 1 || problem == "" {
+		if problem := w.upkeep.models.why(); held() != 1 || problem == "" {
 			t.Errorf("%q: got %d budgets, problem %q", text, held(), problem)
 		}
 	}
 	w.write(twoModels + "budgets: []\n")
 	w.steps(3)
-	if problem := w.upkeep.models.of(id.DefaultWorkspace); held() != 0 || problem != "" {
+	if problem := w.upkeep.models.why(); held() != 0 || problem != "" {
 		t.Errorf("got %d budgets, problem %q", held(), problem)
 	}
 }
@@ -262,7 +268,7 @@ func TestTheProblemOfAFileOfModelsEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.steps(3)
-	if problem := w.upkeep.models.of(id.DefaultWorkspace); problem == "" {
+	if problem := w.upkeep.models.why(); problem == "" {
 		t.Error("a folder was read")
 	}
 	if err := os.Remove(file); err != nil {
@@ -272,7 +278,7 @@ func TestTheProblemOfAFileOfModelsEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.steps(3)
-	if problem := w.upkeep.models.of(id.DefaultWorkspace); problem != "" {
+	if problem := w.upkeep.models.why(); problem != "" {
 		t.Errorf("got %q", problem)
 	}
 }

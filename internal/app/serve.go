@@ -27,7 +27,8 @@ type upkeep struct {
 	app    *App
 	proofs *trees.Store
 	sizes  sizes
-	models modelsWatch
+	models fileWatch
+	prices fileWatch
 }
 
 // State is the content of daemon.json, about the running daemon.
@@ -76,7 +77,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Blueprints:   a.Blueprints,
 		Servers:      a.Servers,
 		Models:       a.Models,
-		ModelsFile:   a.upkeep.models.of,
+		FileProblems: a.fileProblems,
 		Agents:       a.engine.Starter(),
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
@@ -138,8 +139,11 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	}
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("end spaces that have expired", a.upkeep.tick)
-	part("read the file of models again", func(ctx context.Context) error {
-		every(a.clock, ctx.Done(), stepPeriod, func(time.Time) { a.upkeep.models.step(ctx) })
+	part("read the files about models again", func(ctx context.Context) error {
+		every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
+			a.upkeep.models.step(ctx)
+			a.upkeep.prices.step(ctx)
+		})
 		return nil
 	})
 	part("close ports", func(ctx context.Context) error {

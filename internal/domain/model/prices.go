@@ -1,6 +1,8 @@
 package model
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/fault"
@@ -25,20 +27,20 @@ func (p Prices) Of(e Entry) (Price, bool) {
 	return Price{}, e.Provider == Scripted
 }
 
-// Check refuses prices that make no sense.
-func (p Prices) Check() error {
+// Check refuses prices that make no sense. At names the keys that lead to the wrong value in the file, from the outermost on.
+func (p Prices) Check() (at []string, err error) {
 	if _, err := time.Parse(time.DateOnly, p.Date); err != nil {
-		return fault.New(fault.Invalid, "prices_invalid", "date is the day of the price list, such as 2026-11-28")
+		return []string{"date"}, fault.New(fault.Invalid, "prices_invalid", "date is the day of the price list, such as 2026-11-28")
 	}
 	if p.Currency == "" || len(p.Currency) > 8 {
-		return fault.New(fault.Invalid, "prices_invalid", "currency names that of all prices, such as USD")
+		return []string{"currency"}, fault.New(fault.Invalid, "prices_invalid", "currency names that of all prices, such as USD")
 	}
-	for name, price := range p.Models {
-		if price.Check() != nil {
-			return fault.New(fault.Invalid, "prices_invalid", "the price of %.64q must not be negative", name)
+	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
+		if p.Models[name].Check() != nil {
+			return []string{"models", name}, fault.New(fault.Invalid, "prices_invalid", "the price of %.64q must not be negative", name)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Reserve returns the most that a request to an entry could use.

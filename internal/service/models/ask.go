@@ -78,9 +78,7 @@ func (s *Service) seek(ctx context.Context, a model.Ask, trial bool) (model.Repl
 			return reply, err
 		}
 	}
-	if c.prices, err = s.Prices(); err != nil {
-		return model.Reply{}, err
-	}
+	c.prices = s.Prices()
 	for {
 		reply, done, err := c.round(ctx)
 		if done || err != nil {

@@ -37,11 +37,7 @@ func (s *Service) Settings(ctx context.Context, ws id.Workspace) (model.Settings
 }
 
 // Price returns the price of a model, and false if the file of prices does not have it.
-func (s *Service) Price(e model.Entry) (model.Price, model.Prices, bool, error) {
-	prices, err := s.Prices()
-	price, known := prices.Of(e)
-	return price, prices, known, err
-}
+func (s *Service) Price(e model.Entry) (model.Price, bool) { return s.Prices().Of(e) }
 
 // Put adds a model or changes it. The present values again record nothing.
 func (s *Service) Put(ctx context.Context, origin event.Origin, ws id.Workspace, e model.Entry) (model.Held, error) {

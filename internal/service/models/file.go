@@ -71,7 +71,31 @@ func ReadPrices(text []byte) (model.Prices, error) {
 	if err := strictly("prices_invalid", text, &p); err != nil {
 		return p, err
 	}
-	return p, p.Check()
+	at, err := p.Check()
+	if line := lineOf(text, at); err != nil && line > 0 {
+		err = fault.New(fault.Invalid, fault.CodeOf(err), "line %d: %s", line, sentence(err))
+	}
+	return p, err
+}
+
+// lineOf returns the line of the key to which the keys at lead, from the outermost on; 0 if it is not in the text.
+func lineOf(text []byte, at []string) (line int) {
+	var doc yaml.Node
+	if yaml.Unmarshal(text, &doc) != nil || len(doc.Content) == 0 {
+		return 0
+	}
+	n := doc.Content[0]
+	for _, key := range at {
+		i := 0
+		for i+1 < len(n.Content) && n.Content[i].Value != key {
+			i += 2
+		}
+		if i+1 >= len(n.Content) {
+			return 0
+		}
+		line, n = n.Content[i].Line, n.Content[i+1]
+	}
+	return line
 }
 
 // strict decodes YAML into values and collects the problems.

@@ -31,8 +31,8 @@ type Parts struct {
 	Logger    *slog.Logger
 	Endpoints map[string]model.Endpoint // by provider
 	Keys      model.Keys
-	Prices    func() (model.Prices, error) // as the file says now
-	Live      livestream.Store             // gets the pieces of answers of runs; may be nil
+	Prices    func() model.Prices // as the file said when it could be used the last time
+	Live      livestream.Store    // gets the pieces of answers of runs; may be nil
 
 	// Together is true if other daemons record into the same log. Then the versions of documents protect a budget.
 	Together bool

@@ -203,7 +203,7 @@ func start(t *testing.T) *fixture {
 	f.parts = models.Parts{Log: f.log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: rand.Reader,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Endpoints: map[string]model.Endpoint{model.OpenAI: f.vendor},
 		Keys: &keyBox{held: map[string]model.Secret{}}, Live: memory.NewLivestreams(c),
-		Prices: func() (model.Prices, error) { return f.prices, nil }}
+		Prices: func() model.Prices { return f.prices }}
 	f.restart()
 	for _, name := range []string{"one", "two", "three"} {
 		f.put(model.Entry{Name: name, Model: name + "-1", MaxOutput: 100})

@@ -76,7 +76,7 @@ type Services struct {
 	Nodes      *nodes.Service
 	Spool      access.Spool
 
-	ModelsFile func(ws id.Workspace) string // why the file of models is not used; "" if it is; may be nil
+	FileProblems func(ws id.Workspace) []string // why files about models are not used; may be nil
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
 
@@ -109,7 +109,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		"approvals", "policies", "blueprints", "models", "tools", "incidents", "labels", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c)}
 	p := access.Part{Server: s.Server, Access: a}
-	s.health = hostapi.NewHealth(p, services.Spaces, version, services.Checks, services.ModelsFile)
+	s.health = hostapi.NewHealth(p, services.Spaces, version, services.Checks, services.FileProblems)
 	register(p, s.health, services)
 	previews := portapi.New(p, services.Ports, services.OpenToken)
 	previews.Register()
@@ -153,7 +153,7 @@ func register(p access.Part, health *hostapi.HealthAPI, of Services) {
 		evaluations,
 		policyapi.NewActionTypes(p, of.Gate),
 		policyapi.NewBlueprints(p, of.Blueprints, of.Agents != nil && of.Agents.Floating),
-		modelapi.New(p, of.Models, of.ModelsFile),
+		modelapi.New(p, of.Models, of.FileProblems),
 		toolapi.New(p, of.Servers),
 		policyapi.NewIncidents(p, of.Incidents),
 		policyapi.NewLabels(p, of.Labels),

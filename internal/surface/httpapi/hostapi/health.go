@@ -69,13 +69,13 @@ type HealthAPI struct {
 	version   string
 	probers   []*prober
 	diagnosis diagnosis
-	trying    sync.WaitGroup               // checks under way
-	file      func(ws id.Workspace) string // why the file of models is not used; may be nil
+	trying    sync.WaitGroup                 // checks under way
+	files     func(ws id.Workspace) []string // why files about models are not used; may be nil
 }
 
-// NewHealth returns the operations for health and readiness. The function says why the file of models is not used; it may be nil.
-func NewHealth(p access.Part, of *spaces.Service, version string, checks []Check, file func(ws id.Workspace) string) *HealthAPI {
-	s := &HealthAPI{Part: p, spaces: of, version: version, file: file}
+// NewHealth returns the operations for health and readiness. The function says why files about models are not used; it may be nil.
+func NewHealth(p access.Part, of *spaces.Service, version string, checks []Check, files func(ws id.Workspace) []string) *HealthAPI {
+	s := &HealthAPI{Part: p, spaces: of, version: version, files: files}
 	for _, check := range checks {
 		s.probers = append(s.probers, &prober{check: check})
 	}
@@ -104,10 +104,8 @@ func (s *HealthAPI) Register() {
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body doctor }, error) {
 		found := s.diagnose(ctx)
 		found.Problems = []string{}
-		if s.file != nil {
-			if problem := s.file(c.Caller.Workspace); problem != "" {
-				found.Problems = append(found.Problems, problem)
-			}
+		if s.files != nil {
+			found.Problems = append(found.Problems, s.files(c.Caller.Workspace)...)
 		}
 		return &struct{ Body doctor }{found}, nil
 	})

@@ -4,6 +4,7 @@ package modelapi
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
@@ -52,7 +53,7 @@ type modelList struct {
 	Keys     []model.KeyName `json:"keys" nullable:"false" doc:"Names of keys that are set; no operation shows a key"`
 	Date     string          `json:"prices_date,omitempty" doc:"Of the file of prices"`
 	Currency string          `json:"currency,omitempty"`
-	Problem  string          `json:"file_problem,omitempty" doc:"Why the present file models.yaml is not used, with its line; what was read of it before holds"`
+	Problem  string          `json:"file_problem,omitempty" doc:"Why the present file models.yaml or prices.yaml is not used, with its line; what was read of it before holds"`
 }
 
 type modelSettings struct {
@@ -83,12 +84,12 @@ type KeyPath struct {
 type Models struct {
 	access.Part
 	models *models.Service
-	file   func(ws id.Workspace) string // why the file of models is not used
+	files  func(ws id.Workspace) []string // why files about models are not used
 }
 
-// New returns the operations for models. The function says why the file of models is not used; it may be nil.
-func New(p access.Part, of *models.Service, file func(ws id.Workspace) string) *Models {
-	return &Models{p, of, file}
+// New returns the operations for models. The function says why files about models are not used; it may be nil.
+func New(p access.Part, of *models.Service, files func(ws id.Workspace) []string) *Models {
+	return &Models{p, of, files}
 }
 
 // Register adds the operations to the server.
@@ -159,8 +160,8 @@ func (s *Models) Register() {
 }
 
 func (s *Models) shown(held model.Held) (*struct{ Body ModelShown }, error) {
-	price, _, known, err := s.models.Price(held.Entry)
-	return &struct{ Body ModelShown }{priced(held, price, known)}, err
+	price, known := s.models.Price(held.Entry)
+	return &struct{ Body ModelShown }{priced(held, price, known)}, nil
 }
 
 func priced(held model.Held, price model.Price, known bool) ModelShown {
@@ -180,14 +181,11 @@ func (s *Models) list(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ B
 	if err != nil {
 		return nil, err
 	}
-	prices, err := s.models.Prices()
-	if err != nil {
-		return nil, err
-	}
+	prices := s.models.Prices()
 	out := modelList{Models: []ModelShown{}, Routes: settings.Routes, Budgets: settings.Budgets, Keys: settings.Keys, Date: prices.Date,
 		Currency: prices.Currency}
-	if s.file != nil {
-		out.Problem = s.file(c.Caller.Workspace)
+	if s.files != nil {
+		out.Problem = strings.Join(s.files(c.Caller.Workspace), "; ")
 	}
 	for _, h := range held {
 		price, known := prices.Of(h.Entry)
@@ -233,11 +231,7 @@ func (s *Models) usage(ctx context.Context, c wire.Call, in *struct {
 	Run   id.Run `query:"run_id" maxLength:"100" doc:"This run only"`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many at most"`
 }) (*struct{ Body usageList }, error) {
-	prices, err := s.models.Prices()
-	if err != nil {
-		return nil, err
-	}
-	out := usageList{Usage: []model.Used{}, Currency: prices.Currency}
+	out := usageList{Usage: []model.Used{}, Currency: s.models.Prices().Currency}
 	if in.Run != "" {
 		used, err := s.models.UsageOf(ctx, c.Caller.Workspace, model.ScopeRun, string(in.Run), "")
 		if err != nil {
