@@ -20,7 +20,8 @@ func TestAnEntryOfTheAPIComesBack(t *testing.T) {
 		for _, restart := range []bool{false, true} {
 			w := watch(t, "models: []\n")
 			ctx, ws, origin := t.Context(), id.DefaultWorkspace, event.Origin{Principal: w.Owner}
-			before, err := w.Models.Put(ctx, origin, ws, model.Entry{Name: "glm", Model: "of-the-api", Classes: []model.TaskClass{"chat"}, Context: 7})
+			before, err := w.Models.Put(ctx, origin, ws, model.Entry{Name: "glm", Model: "of-the-api", Context: 7,
+				Classes: []model.TaskClass{"chat"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +92,8 @@ func TestARouteOfTheAPIComesBackAsFarAsItFits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Models.SetRoutes(ctx, origin, ws, []model.Route{{Models: []string{"one", "two"}}, {Class: "chat", Models: []string{"one"}}}); err != nil {
+	routes := []model.Route{{Models: []string{"one", "two"}}, {Class: "chat", Models: []string{"one"}}}
+	if err := w.Models.SetRoutes(ctx, origin, ws, routes); err != nil {
 		t.Fatal(err)
 	}
 	w.write("models: []\nroutes: []\n")

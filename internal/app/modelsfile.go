@@ -35,8 +35,8 @@ func versionOf(path string) (version, error) {
 	return version{true, info.Size(), info.ModTime()}, nil
 }
 
-// fileWatch reads a file of the data directory again when people change it. A file that cannot be used changes nothing: what was read before
-// holds.
+// fileWatch reads a file of the data directory again when people change it. A file that cannot be used changes nothing: what was read
+// before holds.
 type fileWatch struct {
 	app  *App
 	name string                          // of the file

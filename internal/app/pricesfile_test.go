@@ -25,15 +25,16 @@ func (w *watched) priced(text string) {
 
 // cost asks the model dear something, and returns the cost of the answer.
 func (w *watched) cost(r model.Request) (string, error) {
-	reply, err := w.Models.Ask(w.t.Context(), model.Ask{Origin: event.Origin{Principal: w.Owner}, Workspace: id.DefaultWorkspace, Entry: "dear",
-		Request: r})
+	reply, err := w.Models.Ask(w.t.Context(), model.Ask{Origin: event.Origin{Principal: w.Owner}, Workspace: id.DefaultWorkspace,
+		Entry: "dear", Request: r})
 	return reply.Cost.String(), err
 }
 
 // TestABrokenFileOfPricesChangesNothing breaks the file of prices under a budget of money. The prices that were read last hold, so requests
 // go on and are charged. One line of the log for each change of the file names it, its line and the fault.
 func TestABrokenFileOfPricesChangesNothing(t *testing.T) {
-	w := watch(t, "models:\n  - {name: dear, provider: scripted, base_url: dear, model: dear}\nbudgets:\n  - {scope: workspace, cost_per_day: 100}\n")
+	w := watch(t, "models:\n  - {name: dear, provider: scripted, base_url: dear, model: dear}\n"+
+		"budgets:\n  - {scope: workspace, cost_per_day: 100}\n")
 	request := model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{model.Text("Count.")}}}}
 	recorded, err := model.Record(request, &model.Answer{Stop: model.StopEnd, Parts: []model.Part{model.Text("One.")},
 		Usage: model.Usage{Input: 10, Output: 5}}, nil)
@@ -61,7 +62,7 @@ func TestABrokenFileOfPricesChangesNothing(t *testing.T) {
 		strings.Replace(somePrices, "currency: USD\n", "", 1):                  "currency names that of all prices",
 		strings.Replace(somePrices, "output: 1000", "output: -1", 1):           `line 4: the price of "dear" must not be negative`,
 		strings.Replace(somePrices, "output: 1000", "outptu: 1000", 1):         `line 4, column 23: there is no key "outptu"; did you mean output?`,
-		strings.Replace(somePrices, "input: 1000, output: 1000}", "input:", 1): "line 4",
+		strings.Replace(somePrices, "input: 1000, output: 1000}", "input:", 1): `line 4: a value is missing: "dear: {input:"`,
 		strings.Repeat("#", 1<<20) + "\ndate: ":                                "the limit is 1048576",
 	} {
 		w.said.Reset()
@@ -76,7 +77,8 @@ func TestABrokenFileOfPricesChangesNothing(t *testing.T) {
 			t.Errorf("%.80q: want one line with %s, got %s", text, want, said)
 		}
 		problems := strings.Join(w.fileProblems(id.DefaultWorkspace), "; ")
-		if !strings.Contains(problems, want) || !strings.HasPrefix(problems, "prices.yaml cannot be used, and what was read of it before holds: ") {
+		const begin = "prices.yaml cannot be used, and what was read of it before holds: "
+		if !strings.Contains(problems, want) || !strings.HasPrefix(problems, begin) {
 			t.Errorf("%.80q: people read %q", text, problems)
 		}
 		if list := w.fileProblems("ws_other"); len(list) != 0 {
@@ -144,7 +146,8 @@ func TestADaemonDoesNotStartWithABrokenFileOfPrices(t *testing.T) {
 		a.Close()
 		t.Fatal("it starts")
 	}
-	if said := err.Error(); !strings.Contains(said, file) || !strings.Contains(said, `line 3, column 1: there is no key "model"; did you mean models?`) {
+	const want = `line 3, column 1: there is no key "model"; did you mean models?`
+	if said := err.Error(); !strings.Contains(said, file) || !strings.Contains(said, want) {
 		t.Errorf("got %v", err)
 	}
 }

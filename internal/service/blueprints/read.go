@@ -12,6 +12,7 @@ import (
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/kernel/yamltext"
 )
 
 const (
@@ -73,7 +74,8 @@ func parse(text []byte) (blueprint.Node, *blueprint.Problem) {
 	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
 		return whole("the blueprint is empty; `agentbox blueprint init` writes one to begin with")
 	} else if err != nil {
-		return whole("%.300s", strings.TrimPrefix(err.Error(), "yaml: "))
+		f := yamltext.FaultOf(text, err, func(r io.Reader) error { return yaml.NewDecoder(r).Decode(new(yaml.Node)) })
+		return blueprint.Node{}, &blueprint.Problem{Line: f.Line, Column: f.Column, Message: f.Message}
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return whole("there is more than one document")

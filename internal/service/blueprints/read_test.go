@@ -19,7 +19,11 @@ models: {default: glm}
 // TestWhatIsWrongIsNamedByItsPlace reads texts that are wrong in one way, and wants line, column and what to do.
 func TestWhatIsWrongIsNamedByItsPlace(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
-		"empty":         {"", "the blueprint is empty; `agentbox blueprint init` writes one to begin with"},
+		"empty": {"", "the blueprint is empty; `agentbox blueprint init` writes one to begin with"},
+		"a cut list": {small + "tools: {allow: [shell}\nlimits: {}\n",
+			`line 6, column 1: a comma or a ] is missing before this: "limits: {}"; or the fault is above it: what the parser reads there ` +
+				`begins on line 5: "tools: {allow: [shell}"`},
+		"a tab":         {small + "tools:\n\tallow: [shell]\n", `line 6, column 2: indent with spaces and not with tabs: "allow: [shell]"`},
 		"two documents": {small + "---\na: 1\n", "there is more than one document"},
 		"a list":        {"- a\n", "line 1, column 1: must be an object with some of api_version, name"},
 		"an unknown key": {small + "limit: {steps: 1}\n",

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/yamltext"
 )
 
 // MaxFileBytes bounds the file of models, and that of prices.
@@ -127,7 +128,7 @@ func strictly(code string, text []byte, into any) error {
 	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
-		return bad("%.300s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return bad("%s", yamltext.FaultOf(text, err, func(r io.Reader) error { return yaml.NewDecoder(r).Decode(new(yaml.Node)) }))
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return bad("there is more than one document")

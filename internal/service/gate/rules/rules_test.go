@@ -120,6 +120,7 @@ func TestRefusedPolicies(t *testing.T) {
 		{"alias", "allow:\n  commands: &x [ls]\nask:\n  commands: *x\n", "anchors and aliases"},
 		{"merge", "allow:\n  <<: {commands: [ls]}\n", "merge keys"},
 		{"tag", "allow:\n  commands: !!set {ls}\n", "tags"},
+		{"a line that is indented otherwise", "name: a\nallow:\n  tools: [x]\n   paths: [y]\n", `line 4: a key is wanted here`},
 		{"two documents", "name: a\n---\nname: b\n", "more than one document"},
 		{"command with a folder", "allow:\n  commands: [/bin/ls]\n", "not a command"},
 		{"command with a star", "allow:\n  commands: ['l*']\n", "not a command"},

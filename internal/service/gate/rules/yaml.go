@@ -13,6 +13,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/yamltext"
 )
 
 // Limits of a text in the short form.
@@ -58,7 +59,8 @@ func parse(text []byte, spec Spec) (Spec, error) {
 		return spec, nil
 	}
 	if err != nil {
-		return Spec{}, fault.New(fault.Invalid, "policy_invalid", "%.300s", strings.TrimPrefix(err.Error(), "yaml: "))
+		f := yamltext.FaultOf(text, err, func(r io.Reader) error { return yaml.NewDecoder(r).Decode(new(yaml.Node)) })
+		return Spec{}, refuse(nil, "%s", f)
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return Spec{}, refuse(nil, "there is more than one document")

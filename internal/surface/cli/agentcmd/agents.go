@@ -39,7 +39,8 @@ func agentList(i *cmdline.Invocation) *cobra.Command {
 			"agentbox agent steer RUN ANSWER",
 		Example: "  agentbox agent ls\n  agentbox agent ls --status running\n  agentbox agent ls --blueprint reporter --limit 5",
 	}
-	c.Flags().StringVar(&f.Status, "status", "", "only those: queued, running, awaiting_approval (that wait for a person), succeeded, failed or cancelled")
+	c.Flags().StringVar(&f.Status, "status", "", "only those: queued, running, awaiting_approval (of those that run), succeeded, failed or "+
+		"cancelled")
 	c.Flags().StringVar(&f.Blueprint, "blueprint", "", "only runs of the agent that this blueprint defines")
 	cmdline.Pages(c, &f.Page)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
