@@ -140,7 +140,6 @@ var effects = arch.Effects{
 		"(*internal/driver/mcpclient.session).Tools":     "asks a server for its tools over a session whose permit was redeemed",
 		"(*internal/driver/mcpclient.session).Close":     "ends a session; stopping never waits for a permit",
 		"(*internal/app/localengine.externalDesk).Open":  "answers programs of a space, and asks the gate for each request",
-		"(*internal/app.App).prices":                     "reads the file of prices that people write into the data directory",
 
 		"internal/driver/namespace.New": "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe": "makes a space of its own, runs its own commands in it and removes it; nothing in it " +
