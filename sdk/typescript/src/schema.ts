@@ -4476,6 +4476,31 @@ export interface components {
             text?: string;
             type: string;
         };
+        ModelEntry: {
+            /** Format: date-time */
+            added_at?: string;
+            added_by?: string;
+            allow_private?: boolean;
+            base_url?: string;
+            classes?: string[] | null;
+            /** Format: int64 */
+            context_tokens?: number;
+            dialect?: string;
+            /** Format: int64 */
+            idle_ms?: number;
+            images?: boolean;
+            key?: string;
+            /** Format: int64 */
+            max_output_tokens?: number;
+            model: string;
+            name: string;
+            no_tools?: boolean;
+            provider: string;
+            record?: string;
+            /** Format: int64 */
+            total_ms?: number;
+            workspace_id?: string;
+        };
         ModelKey: {
             /** @description The key: printable ASCII without spaces. It is sealed, and shown by no operation */
             value: string;
@@ -4489,7 +4514,7 @@ export interface components {
         ModelList: {
             budgets: components["schemas"]["ModelBudget"][];
             currency?: string;
-            /** @description Why the present file models.yaml is not used, with its line; what was read of it before holds */
+            /** @description Why the present file models.yaml or prices.yaml is not used, with its line; what was read of it before holds */
             file_problem?: string;
             /** @description Names of keys that are set; no operation shows a key */
             keys: components["schemas"]["ModelKeyName"][];
@@ -4526,6 +4551,7 @@ export interface components {
             added_by?: string;
             allow_private?: boolean;
             base_url?: string;
+            before?: components["schemas"]["ModelEntry"];
             /** Format: date-time */
             changed_at?: string;
             changed_by?: string;
@@ -5510,7 +5536,70 @@ export interface components {
         RunList: {
             /** @description Where the list goes on; absent at its end */
             next_cursor?: string;
-            runs: components["schemas"]["Run"][];
+            runs: components["schemas"]["RunListed"][];
+        };
+        RunListed: {
+            agent_id: string;
+            /** @description The open questions that it waits for */
+            approval_ids?: string[] | null;
+            artifact_patterns?: string[] | null;
+            artifacts_kept?: components["schemas"]["RunGathered"];
+            /** Format: int64 */
+            attempts?: number;
+            /** @description It runs beside the other runs of its space */
+            background?: boolean;
+            blueprint?: string;
+            capability_token_id?: string;
+            claim?: components["schemas"]["RunClaim"];
+            correlation_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            ended_at?: string;
+            error?: string;
+            experiment_id?: string;
+            /** Format: int64 */
+            fence?: number;
+            for_engine?: boolean;
+            /** Format: date-time */
+            forgotten_at?: string;
+            goal?: string;
+            imported?: components["schemas"]["RunImported"];
+            input: components["schemas"]["RunInput"];
+            /** Format: date-time */
+            kept_until?: string;
+            /** Format: int64 */
+            next: number;
+            operations: components["schemas"]["RunProgress"][] | null;
+            parent?: components["schemas"]["RunParent"];
+            /** @description The size with which the terminal of its command began */
+            pty?: components["schemas"]["RunTerminal"];
+            redacted?: boolean;
+            reported?: components["schemas"]["RunReported"];
+            requested_by: string;
+            /** Format: int64 */
+            retention_seconds?: number;
+            room_id: string;
+            run_id: string;
+            space_id: string;
+            /** Format: date-time */
+            started_at?: string;
+            status: string;
+            /** @description Its command gets input while it runs */
+            stdin?: boolean;
+            /** @description The caller's own name for it */
+            tag?: string;
+            tags?: string[] | null;
+            thread_id?: string;
+            title?: string;
+            traceparent?: string;
+            /**
+             * @description Of a run that an engine executes: what it, or a run of one of its tool calls, waits for: a person who approves or denies, or one who answers the tool ask_person. Absent while it waits for nobody
+             * @enum {string}
+             */
+            waits_for?: "approval" | "answer";
+            work?: string;
+            workspace_id: string;
         };
         RunOperation: components["schemas"]["RunOperationCreateFile"] | components["schemas"]["RunOperationDeleteFile"] | components["schemas"]["RunOperationEditFile"] | components["schemas"]["RunOperationMessage"] | components["schemas"]["RunOperationReadFile"] | components["schemas"]["RunOperationShell"];
         /** @description Writes a file */
@@ -5923,6 +6012,8 @@ export interface components {
         };
         RunShown: {
             agent_id: string;
+            /** @description The open questions that it waits for */
+            approval_ids?: string[] | null;
             artifact_patterns?: string[] | null;
             artifacts_kept?: components["schemas"]["RunGathered"];
             /** Format: int64 */
@@ -5978,6 +6069,11 @@ export interface components {
             thread_id?: string;
             title?: string;
             traceparent?: string;
+            /**
+             * @description Of a run that an engine executes: what it, or a run of one of its tool calls, waits for: a person who approves or denies, or one who answers the tool ask_person. Absent while it waits for nobody
+             * @enum {string}
+             */
+            waits_for?: "approval" | "answer";
             work?: string;
             workspace_id: string;
         };
@@ -7464,6 +7560,7 @@ export type MessageList = components['schemas']['MessageList'];
 export type MessageRequest = components['schemas']['MessageRequest'];
 export type ModelBudget = components['schemas']['ModelBudget'];
 export type ModelDelta = components['schemas']['ModelDelta'];
+export type ModelEntry = components['schemas']['ModelEntry'];
 export type ModelKey = components['schemas']['ModelKey'];
 export type ModelKeyName = components['schemas']['ModelKeyName'];
 export type ModelList = components['schemas']['ModelList'];
@@ -7555,6 +7652,7 @@ export type RunInput = components['schemas']['RunInput'];
 export type RunLack = components['schemas']['RunLack'];
 export type RunLeftOut = components['schemas']['RunLeftOut'];
 export type RunList = components['schemas']['RunList'];
+export type RunListed = components['schemas']['RunListed'];
 export type RunOperation = components['schemas']['RunOperation'];
 export type RunOperationCreateFile = components['schemas']['RunOperationCreateFile'];
 export type RunOperationDeleteFile = components['schemas']['RunOperationDeleteFile'];
@@ -12678,7 +12776,7 @@ export interface operations {
                 work?: "agent" | "operations";
                 /** @description Only runs of the agent that this blueprint defines */
                 blueprint?: string;
-                /** @description Only runs in this state */
+                /** @description Only runs in this state; awaiting_approval with work or blueprint: those that have waits_for */
                 status?: "queued" | "running" | "awaiting_approval" | "succeeded" | "failed" | "cancelled";
                 /** @description Only background runs */
                 background?: boolean;
@@ -15026,7 +15124,7 @@ export interface operations {
     "list-space-runs": {
         parameters: {
             query?: {
-                /** @description Only runs in this state */
+                /** @description Only runs in this state; awaiting_approval with work or blueprint: those that have waits_for */
                 status?: "queued" | "running" | "awaiting_approval" | "succeeded" | "failed" | "cancelled";
                 /** @description Only background runs */
                 background?: boolean;

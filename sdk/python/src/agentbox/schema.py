@@ -682,6 +682,27 @@ class ModelDelta(TypedDict, closed=True):
     type: str
 
 
+class ModelEntry(TypedDict, closed=True):
+    added_at: NotRequired[str]
+    added_by: NotRequired[str]
+    allow_private: NotRequired[bool]
+    base_url: NotRequired[str]
+    classes: NotRequired[list[str] | None]
+    context_tokens: NotRequired[int]
+    dialect: NotRequired[str]
+    idle_ms: NotRequired[int]
+    images: NotRequired[bool]
+    key: NotRequired[str]
+    max_output_tokens: NotRequired[int]
+    model: str
+    name: str
+    no_tools: NotRequired[bool]
+    provider: str
+    record: NotRequired[str]
+    total_ms: NotRequired[int]
+    workspace_id: NotRequired[str]
+
+
 class ModelKey(TypedDict, closed=True):
     value: str
 
@@ -726,6 +747,7 @@ class ModelShown(TypedDict, closed=True):
     added_by: NotRequired[str]
     allow_private: NotRequired[bool]
     base_url: NotRequired[str]
+    before: NotRequired[ModelEntry]
     changed_at: NotRequired[str]
     changed_by: NotRequired[str]
     classes: NotRequired[list[str] | None]
@@ -2712,6 +2734,52 @@ class RunImported(TypedDict, closed=True):
     workspace_id: str
 
 
+class RunListed(TypedDict, closed=True):
+    agent_id: str
+    approval_ids: NotRequired[list[str] | None]
+    artifact_patterns: NotRequired[list[str] | None]
+    artifacts_kept: NotRequired[RunGathered]
+    attempts: NotRequired[int]
+    background: NotRequired[bool]
+    blueprint: NotRequired[str]
+    capability_token_id: NotRequired[str]
+    claim: NotRequired[RunClaim]
+    correlation_id: str
+    created_at: str
+    ended_at: NotRequired[str]
+    error: NotRequired[str]
+    experiment_id: NotRequired[str]
+    fence: NotRequired[int]
+    for_engine: NotRequired[bool]
+    forgotten_at: NotRequired[str]
+    goal: NotRequired[str]
+    imported: NotRequired[RunImported]
+    input: RunInput
+    kept_until: NotRequired[str]
+    next: int
+    operations: list[RunProgress] | None
+    parent: NotRequired[RunParent]
+    pty: NotRequired[RunTerminal]
+    redacted: NotRequired[bool]
+    reported: NotRequired[RunReported]
+    requested_by: str
+    retention_seconds: NotRequired[int]
+    room_id: str
+    run_id: str
+    space_id: str
+    started_at: NotRequired[str]
+    status: str
+    stdin: NotRequired[bool]
+    tag: NotRequired[str]
+    tags: NotRequired[list[str] | None]
+    thread_id: NotRequired[str]
+    title: NotRequired[str]
+    traceparent: NotRequired[str]
+    waits_for: NotRequired[Literal['approval', 'answer']]
+    work: NotRequired[str]
+    workspace_id: str
+
+
 class RunOperationShell(TypedDict, closed=True):
     """
     Runs a command
@@ -3045,7 +3113,7 @@ class RunEvents(TypedDict, closed=True):
 
 class RunList(TypedDict, closed=True):
     next_cursor: NotRequired[str]
-    runs: list[Run]
+    runs: list[RunListed]
 
 
 RunOperation: TypeAlias = (
@@ -3073,6 +3141,7 @@ class RunRequest(TypedDict, closed=True):
 
 class RunShown(TypedDict, closed=True):
     agent_id: str
+    approval_ids: NotRequired[list[str] | None]
     artifact_patterns: NotRequired[list[str] | None]
     artifacts_kept: NotRequired[RunGathered]
     attempts: NotRequired[int]
@@ -3113,6 +3182,7 @@ class RunShown(TypedDict, closed=True):
     thread_id: NotRequired[str]
     title: NotRequired[str]
     traceparent: NotRequired[str]
+    waits_for: NotRequired[Literal['approval', 'answer']]
     work: NotRequired[str]
     workspace_id: str
 
