@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// TestThreat31TheKillSwitchReachesAHundredBusyRuns throws it while a hundred commands write the time into a file of their space, again
-// and again: none of them writes a second later.
+// TestThreat31TheKillSwitchReachesAHundredBusyRuns throws it while a hundred commands add the time to a file of their space, again and
+// again: none of them writes a second later. They add, because a file that is cut while it is read ends its download.
 func TestThreat31TheKillSwitchReachesAHundredBusyRuns(t *testing.T) {
 	const busy = 100
 	d := startDaemon(t, func(c *app.Config) {
@@ -23,7 +23,7 @@ func TestThreat31TheKillSwitchReachesAHundredBusyRuns(t *testing.T) {
 		c.Rates.Spaces, c.Rates.Runs, c.Rates.Files = 1000, 1000, 10_000
 	})
 	d.succeed(t, "PATCH", "/v1/workspaces/"+string(id.DefaultWorkspace), fmt.Sprintf(`{"max_concurrent_tasks":%d}`, busy), &struct{}{})
-	const beat = `sleep 200 | while true; do echo $EPOCHREALTIME > beat; read -t 0.2 x; done`
+	const beat = `sleep 200 | while true; do echo $EPOCHREALTIME >> beat; read -t 0.2 x; done`
 	body := fmt.Sprintf(`{"protocolVersion":"1.0","wait":0,"operations":[{"type":"shell","command":%q},{"type":"shell","command":"echo `+
 		`more"}]}`, beat)
 	spaces, runs := make([]string, busy), make([]string, busy)
@@ -53,8 +53,12 @@ func TestThreat31TheKillSwitchReachesAHundredBusyRuns(t *testing.T) {
 	}
 	beats := func(n int) (float64, bool) {
 		status, raw := d.ask(t, "", "GET", "/v1/spaces/"+spaces[n]+"/files/beat", "")
-		at, err := strconv.ParseFloat(strings.TrimSpace(string(raw)), 64)
-		return at, status == 200 && err == nil
+		lines := strings.Fields(string(raw))
+		if status != 200 || len(lines) == 0 {
+			return 0, false
+		}
+		at, err := strconv.ParseFloat(lines[len(lines)-1], 64)
+		return at, err == nil
 	}
 	for n := range busy { // until each of them beats
 		for ok := false; !ok; _, ok = beats(n) {
@@ -75,7 +79,7 @@ func TestThreat31TheKillSwitchReachesAHundredBusyRuns(t *testing.T) {
 	}
 	last := 0.0
 	for n := range busy {
-		if at, ok := beats(n); ok { // one that was cut off while it wrote left an empty file
+		if at, ok := beats(n); ok {
 			last = max(last, at)
 		}
 	}
