@@ -253,9 +253,19 @@ func TestDaemonsWorkTogether(t *testing.T) {
 	server := pgtest.Start(t)
 	database, shared := server.Database(), filepath.Join(t.TempDir(), "shared")
 	a, b := newMember(t, database, shared), newMember(t, database, shared)
+	if err := os.MkdirAll(a.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const budgets = "models: []\nbudgets:\n  - {scope: workspace, tokens_per_day: 5000000}\n"
+	if err := os.WriteFile(filepath.Join(a.dir, "models.yaml"), []byte(budgets), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	a.start()
 	a.leads()
 	b.start()
+	if got, _ := b.must("GET", "/v1/models", "")["budgets"].([]any); len(got) != 1 { // a daemon without a file says nothing
+		t.Errorf("the budgets of the other one's file are %v", got)
+	}
 	if found := b.nodes(); len(found) != 2 || found[a.node()]["alive"] != true || found[b.node()]["alive"] != true ||
 		found[b.node()]["leads"] == true {
 		t.Fatalf("the nodes are %v", found)

@@ -85,6 +85,28 @@ func TestTheListSaysThatAnAgentWaitsForAnApproval(t *testing.T) {
 	}
 }
 
+// TestTheListKeepsAnApprovalFromThoseWhoMayNotSeeIt labels the approval for which an agent waits: a viewer sees that the run waits, and not
+// for which approval.
+func TestTheListKeepsAnApprovalFromThoseWhoMayNotSeeIt(t *testing.T) {
+	p := startPlayed(t, "")
+	p.record(one("shell", `{"command":"rm -rf old"}`, "exit code: 0\n", true))
+	of := p.start()
+	p.until(func() bool { return p.waits(of) })
+	open := p.listed("work=agent")[of].Approvals[0]
+	p.d.ask("POST", "/v1/resources/labels", `{"resource_type":"approval","resource_id":"`+string(open)+`","label":"confidential"}`, "")
+	vera, _ := p.d.ask("POST", "/v1/principals", `{"kind":"user","role":"viewer","display_name":"Vera"}`, "")
+	key, _ := p.d.ask("POST", "/v1/keys", `{"name":"vera","principal_id":"`+text(vera, "principal_id")+`"}`, "")
+	p.d.key = text(key, "key")
+	for _, filter := range []string{"work=agent", "work=agent&status=awaiting_approval"} {
+		if got := p.listed(filter)[of]; got.For != "approval" || len(got.Approvals) != 0 {
+			t.Errorf("%s: a viewer sees %+v", filter, got)
+		}
+	}
+	if shown, _ := p.d.ask("GET", "/v1/runs/"+string(of), "", ""); text(shown, "waits_for") != "approval" || shown["approval_ids"] != nil {
+		t.Errorf("of the run a viewer sees %v and %v", shown["waits_for"], shown["approval_ids"])
+	}
+}
+
 // TestTheListSaysThatAnAgentWaitsForAnAnswer has an agent ask with ask_person: it waits for a message in its thread, and not for an
 // approval.
 func TestTheListSaysThatAnAgentWaitsForAnAnswer(t *testing.T) {

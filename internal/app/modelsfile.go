@@ -162,10 +162,10 @@ func problemOf(err error) string {
 }
 
 // loadModels makes the catalogue of the default workspace that of the file of models. Without a file, and without one before, nothing
-// changes.
+// changes. Of several daemons one without a file changes nothing either: the catalogue may be that of another one's file.
 func (a *App) loadModels(ctx context.Context) error {
 	raw, err := written(a.path(modelsFile))
-	if err != nil {
+	if err != nil || raw == nil && a.together.member != nil {
 		return err
 	}
 	return a.Models.Load(ctx, event.Origin{Principal: a.Owner}, id.DefaultWorkspace, raw)

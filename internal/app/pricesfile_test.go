@@ -63,7 +63,8 @@ func TestABrokenFileOfPricesChangesNothing(t *testing.T) {
 		strings.Replace(somePrices, "output: 1000", "output: -1", 1):           `line 4: the price of "dear" must not be negative`,
 		strings.Replace(somePrices, "output: 1000", "outptu: 1000", 1):         `line 4, column 23: there is no key "outptu"; did you mean output?`,
 		strings.Replace(somePrices, "input: 1000, output: 1000}", "input:", 1): `line 4: a value is missing: "dear: {input:"`,
-		strings.Repeat("#", 1<<20) + "\ndate: ":                                "the limit is 1048576",
+		"":                                      "the file is empty",
+		strings.Repeat("#", 1<<20) + "\ndate: ": "the limit is 1048576",
 	} {
 		w.said.Reset()
 		w.priced(text)

@@ -6,7 +6,6 @@ package yamltext
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
@@ -83,10 +82,10 @@ func FaultOf(text []byte, err error, decode func(io.Reader) error) Fault {
 	if problem == "found character that cannot start any token" && bytes.Contains(indent(line), []byte("\t")) {
 		problem = "found a tab character"
 	}
-	f.Message = words(problem) + ": " + shown(line)
+	f.Message = words(problem) + ": " + lineAt(text, f.Line)
 	if begins > 0 && begins < f.Line {
 		f.Message += fmt.Sprintf("; or the fault is above it: what the parser reads there begins on line %d: %s", begins,
-			shown(lines[begins-1]))
+			lineAt(text, begins))
 	}
 	return f
 }
@@ -120,13 +119,24 @@ func words(problem string) string {
 // indent is the white space with which a line begins.
 func indent(line []byte) []byte { return line[:len(line)-len(bytes.TrimLeft(line, " \t"))] }
 
-// shown is the text of a line, without secrets, in quotes.
-func shown(line []byte) string {
-	text := strings.ToValidUTF8(strings.TrimSpace(string(line)), "\uFFFD")
-	if raw, err := json.Marshal(text); err == nil {
-		raw, _ = leak.Scan(raw)
-		_ = json.Unmarshal(raw, &text) // else it is as it was: a JSON string
+// hushed is a key whose value is not shown, with the value: people paste a secret where its name is wanted.
+var hushed = regexp.MustCompile(`(?i)((?:key|token|secret|passw|credential|authorization)[a-z0-9_-]*["']?\s*:)\s*\S.*`)
+
+// lineAt is the text of a line, from 1, without secrets, in quotes. Secrets are looked for in the whole text: one may go over several
+// lines.
+func lineAt(text []byte, n int) string {
+	clean := strings.ToValidUTF8(string(text), "\uFFFD")
+	if found, matches := leak.Text(clean); len(matches) > 0 {
+		if clean = found; strings.Count(clean, "\n") != bytes.Count(text, []byte("\n")) {
+			return "(not shown: a secret is in the file)"
+		}
 	}
+	line := strings.TrimSpace(strings.Split(clean, "\n")[n-1])
+	return quoted(hushed.ReplaceAllString(line, "$1 [not shown]"))
+}
+
+// quoted is a text that is cut to what is shown, in quotes.
+func quoted(text string) string {
 	if len(text) > maxShown {
 		text = strings.ToValidUTF8(text[:maxShown], "") + "..."
 	}

@@ -75,6 +75,16 @@ func TestTheTextOfALine(t *testing.T) {
 	if got := faultOf(t, "a: 1\nkey: @"+key+"\n").Message; strings.Contains(got, key[10:]) {
 		t.Errorf("a secret is shown: %s", got)
 	}
+	for text, kept := range map[string]string{
+		"api_key: @0123abcd.EFghIjkl\n":                                                       `"api_key: [not shown]"`,
+		"a: 1\n\"Token\" : @0123abcd.EFghIjkl\n":                                              `"\"Token\" : [not shown]"`,
+		"- {name: x, secret: @0123abcd.EFghIjkl, b}\n":                                        `"- {name: x, secret: [not shown]"`,
+		"-----BEGIN PRIVATE KEY-----\nMIIE: 0123: abcd.EFghIjkl\n-----END PRIVATE KEY-----\n": "not shown",
+	} {
+		if got := faultOf(t, text).Message; strings.Contains(got, "EFgh") || !strings.Contains(got, kept) {
+			t.Errorf("%q: got %s, want %s", text, got, kept)
+		}
+	}
 	if got := faultOf(t, "a:\n  b: @x\n"); got.Line != 2 || got.Column != 3 {
 		t.Errorf("got %+v", got)
 	}

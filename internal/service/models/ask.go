@@ -262,7 +262,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 		case model.NextNothing:
 			return model.Reply{}, true, f
 		}
-		if err := c.s.sleep(ctx, d.wait); err != nil {
+		if err := c.s.sleep(ctx, d.wait, nil); err != nil {
 			return model.Reply{}, true, err
 		}
 		reason, waited = fmt.Sprintf("try %d of %d: %s", n+1, MaxTries, f.Error()), d.wait

@@ -34,17 +34,19 @@ type named struct {
 
 type breaker struct {
 	failures int
-	opened   int       // how often since the last answer
-	until    time.Time // the breaker is open until then
-	trying   bool      // one request is trying the model
-	last     string    // why it failed the last time
+	opened   int           // how often since the last answer
+	until    time.Time     // the breaker is open until then
+	trying   bool          // one request is trying the model
+	last     string        // why it failed the last time
+	closed   chan struct{} // is closed with the breaker
 }
 
 // circuit is a breaker that does not let a request through.
 type circuit struct {
 	reason string
 	until  time.Time
-	trying bool // another request tries the model now; until is a guess
+	trying bool            // another request tries the model now; until is a guess
+	closed <-chan struct{} // is closed when the model has answered another request
 }
 
 // admit returns nil if the request may use the model; then the caller must report its outcome. Otherwise it returns the open circuit.
@@ -57,10 +59,11 @@ func (b *breakers) admit(of named, now time.Time) *circuit {
 		return nil
 	case now.Before(one.until):
 		return &circuit{reason: fmt.Sprintf("the model %s is left alone until %s (failures in a row: %d; the last one: %s)", of.name,
-			one.until.UTC().Format(time.RFC3339), one.failures, one.last), until: one.until}
+			one.until.UTC().Format(time.RFC3339), one.failures, one.last), until: one.until,
+			closed: one.closed}
 	case one.trying:
 		return &circuit{reason: fmt.Sprintf("the model %s failed before (%s), and another request tries now whether it works again", of.name,
-			one.last), until: now.Add(probeFirst), trying: true}
+			one.last), until: now.Add(probeFirst), trying: true, closed: one.closed}
 	}
 	one.trying = true
 	return nil
@@ -76,7 +79,7 @@ func (b *breakers) report(of named, now time.Time, f *model.Failure, counts bool
 		if f == nil || !counts {
 			return
 		}
-		one = &breaker{}
+		one = &breaker{closed: make(chan struct{})}
 		if b.of == nil {
 			b.of = map[named]*breaker{}
 		}
@@ -88,6 +91,7 @@ func (b *breakers) report(of named, now time.Time, f *model.Failure, counts bool
 	case !counts:
 	case f == nil, !f.Class.Again() && f.Class != model.Money: // the model works and refuses the request
 		delete(b.of, of)
+		close(one.closed)
 	default:
 		one.failures++
 		one.last = causeOf(f)

@@ -62,7 +62,7 @@ func (c *asking) report(at named, f *model.Failure, counts bool) {
 
 // awaits waits until the circuit breaker of a model may let the request through, and returns false if it does not wait: no circuit is open,
 // or the time of the run ends before. The wait counts as time of models, and is recorded before it begins. After a restart no circuit is
-// open, and the request is sent at once.
+// open, and the request is sent at once. An answer to another request ends the wait; it counts as it was recorded all the same.
 func (c *asking) awaits(ctx context.Context) (bool, error) {
 	if c.open == nil || c.ask.Time <= 0 { // without a limit of time nothing would bound the wait
 		return false, nil
@@ -90,6 +90,7 @@ func (c *asking) awaits(ctx context.Context) (bool, error) {
 	if err := c.look(ctx); err != nil {
 		return false, err
 	}
-	c.waited = wait
-	return true, c.s.sleep(ctx, wait)
+	err := c.s.sleep(ctx, wait, c.open.closed)
+	c.waited = min(wait, c.s.Clock.Now().Sub(now)).Round(time.Millisecond)
+	return true, err
 }

@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/service/models"
+	"agentbox/internal/testkit/wall"
 )
 
 // broken is a fixture whose model three has failed five times in a row, the last time just now.
@@ -192,5 +193,36 @@ func TestATestOfAModelAndItsCircuit(t *testing.T) {
 	}
 	if got := open(30); got == nil || got.Code != "circuit_open" || got.After != 30*time.Second {
 		t.Errorf("after five more failures: got %v", got)
+	}
+}
+
+// TestAnAnsweredTestEndsTheWaitForACircuit tests a model while a run waits for its open circuit: the run goes on at once.
+func TestAnAnsweredTestEndsTheWaitForACircuit(t *testing.T) {
+	f := broken(t)
+	f.vendor.script["three"] = []step{says("back")}
+	tested := make(chan error, 1)
+	silent := f.clock.silent
+	f.clock.silent = func(d time.Duration) bool {
+		if d != 30*time.Second {
+			return silent(d)
+		}
+		go func() {
+			_, err := f.Test(t.Context(), f.owner, ws, "three")
+			tested <- err
+		}()
+		return true // the time does not pass
+	}
+	ctx, stop := context.WithTimeout(t.Context(), wall.Patience)
+	defer stop()
+	r, err := f.Ask(ctx, f.of("three", 10, time.Hour))
+	if err != nil || r.Text() != "back" || len(f.deferred()) != 1 {
+		t.Errorf("got %+v, %v, %+v", r, err, f.deferred())
+	}
+	if err := <-tested; err != nil {
+		t.Error(err)
+	}
+	asked := f.events(model.EventAsked)
+	if last, err := event.Decode[model.Asked](asked[len(asked)-1]); err != nil || last.Waited != 0 {
+		t.Errorf("it says that it waited: %+v, %v", last, err)
 	}
 }

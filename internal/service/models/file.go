@@ -63,11 +63,15 @@ func linesOf(text []byte) map[string][]int {
 	return lines
 }
 
-// ReadPrices reads the text of a file of prices strictly. An empty text has no prices.
+// ReadPrices reads the text of a file of prices strictly. Without a file (nil) nothing has a price. An empty text is wrong: somebody may be
+// writing it.
 func ReadPrices(text []byte) (model.Prices, error) {
 	var p model.Prices
-	if len(bytes.TrimSpace(text)) == 0 {
+	if text == nil {
 		return p, nil
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return p, fault.New(fault.Invalid, "prices_invalid", "the file is empty; remove it to have no prices")
 	}
 	if err := strictly("prices_invalid", text, &p); err != nil {
 		return p, err

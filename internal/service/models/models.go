@@ -151,8 +151,8 @@ func load[T any](ctx context.Context, docs projection.Reader, ws id.Workspace, n
 	return doc, version, err
 }
 
-// sleep waits for a time, or until ctx ends.
-func (s *Service) sleep(ctx context.Context, d time.Duration) error {
+// sleep waits for a time, until ctx ends, or until early is closed, which may be nil.
+func (s *Service) sleep(ctx context.Context, d time.Duration, early <-chan struct{}) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -160,6 +160,8 @@ func (s *Service) sleep(ctx context.Context, d time.Duration) error {
 	defer stop()
 	select {
 	case <-c:
+		return nil
+	case <-early:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -331,38 +331,23 @@ type runList struct {
 	Next string      `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-type runListed struct {
-	run.Run
-	engines.Waits
-}
-
 func (s *Runs) listRuns(ctx context.Context, c wire.Call, in history.Filter, f RunFilter) (*struct{ Body runList }, error) {
 	in.Status, in.Background = run.Status(f.Status), f.Background
-	waiting := in.Status == run.AwaitingApproval && (in.Work != "" || in.Blueprint != "")
-	if waiting { // a run of an engine is running while it waits
-		in.Status = run.Running
+	list := func(after id.Run, limit int) ([]run.Run, error) {
+		return s.runs.History.List(ctx, c.Caller.Workspace, in, after, limit)
 	}
-	found := []runListed{}
-	for after, more := f.Cursor.After, true; more && len(found) <= f.Limit; {
-		some, err := s.runs.History.List(ctx, c.Caller.Workspace, in, after, f.Limit+1)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range some {
-			after = r.ID
-			waits, err := s.engines.Look.Waits(ctx, r)
-			if err != nil {
-				return nil, err
-			}
-			if !waiting || waits.For != "" {
-				found = append(found, runListed{r, waits})
-			}
-		}
-		more = waiting && len(some) > f.Limit
-	}
+	waits := func(r run.Run) (engines.Waits, error) { return s.waits(ctx, c, r) }
 	out := runList{}
-	out.Runs, out.Next = access.Cut(found, f.Limit, func(r runListed) string { return string(r.ID) })
 	var err error
+	if in.Status == run.AwaitingApproval && (in.Work != "" || in.Blueprint != "") {
+		in.Status = run.Running // a run of an engine is running while it waits
+		out.Runs, out.Next, err = waiting(f.Cursor.After, f.Limit, list, waits)
+	} else {
+		out.Runs, out.Next, err = listed(f.Cursor.After, f.Limit, list, waits)
+	}
+	if err != nil {
+		return nil, err
+	}
 	out.Runs, err = access.Visible(ctx, s.Access, c, out.Runs, func(x runListed) label.Resource {
 		return label.Resource{Type: label.OfRun, ID: string(x.ID)}
 	})
@@ -395,7 +380,7 @@ func (s *Runs) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{ B
 		return nil, err
 	}
 	shown := runShown{Run: doc, Result: events}
-	if shown.Waits, err = s.engines.Look.Waits(ctx, doc); err != nil {
+	if shown.Waits, err = s.waits(ctx, c, doc); err != nil {
 		return nil, err
 	}
 	if doc.Engine {
