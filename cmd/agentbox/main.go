@@ -56,7 +56,7 @@ func process() cmdline.Host {
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Isset: isset, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
 		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) }, Edit: func() (func(), error) {
 			return host.ByteByByte(os.Stdin)
-		}, Entropy: rand.Reader,
+		}, Forget: func() error { return host.Forget(os.Stdin) }, Entropy: rand.Reader,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Agent: cmdline.Example{Blueprint: agent.Blueprint, Task: agent.Task, Cassette: agent.Cassette},
 		Engine: func(ctx context.Context, desk client.Desk, e cmdline.Engine) error {

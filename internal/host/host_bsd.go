@@ -5,6 +5,7 @@ package host
 import "golang.org/x/sys/unix"
 
 const (
-	getTermios = unix.TIOCGETA
-	setTermios = unix.TIOCSETA
+	getTermios    = unix.TIOCGETA
+	setTermios    = unix.TIOCSETA
+	forgetTermios = unix.TIOCSETAF // sets them, and drops what was typed and not read
 )

@@ -88,6 +88,16 @@ func ByteByByte(f *os.File) (restore func(), err error) {
 	})
 }
 
+// Forget drops what was typed into a terminal and not read yet, also a line that has no end.
+func Forget(f *os.File) error {
+	fd := int(f.Fd())
+	now, err := unix.IoctlGetTermios(fd, getTermios)
+	if err != nil {
+		return err
+	}
+	return unix.IoctlSetTermios(fd, forgetTermios, now)
+}
+
 func change(f *os.File, how func(*unix.Termios)) (restore func(), err error) {
 	fd := int(f.Fd())
 	was, err := unix.IoctlGetTermios(fd, getTermios)

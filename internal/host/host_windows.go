@@ -100,6 +100,9 @@ func KeyByKey(*os.File) (restore func(), err error) { return nil, errors.ErrUnsu
 // ByteByByte is not to be had here either.
 func ByteByByte(*os.File) (restore func(), err error) { return nil, errors.ErrUnsupported }
 
+// Forget drops what was typed into a console and not read yet.
+func Forget(f *os.File) error { return windows.FlushConsoleInputBuffer(windows.Handle(f.Fd())) }
+
 // StepBack has this process give way to others.
 func StepBack(int) error {
 	return windows.SetPriorityClass(windows.CurrentProcess(), windows.BELOW_NORMAL_PRIORITY_CLASS)

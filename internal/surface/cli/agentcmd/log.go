@@ -21,17 +21,26 @@ func waitsLine(p *term.Printer, wait model.Deferred) string {
 	return p.Paint(term.Yellow, "  waits until "+term.Moment(wait.Until)+": "+term.OneLine(wait.Reason, width))
 }
 
+// eventsAtOnce is the most events of a run that a conversation asks for at once. An answer of a model may have 8 MiB.
+const eventsAtOnce = 20
+
 // recorded returns the filter of the run's own events that the conversation shows, from the first one that it has not read on.
 func (a *attended) recorded() client.EventFilter {
-	return client.EventFilter{Run: a.run.ID, From: max(1, a.place), Limit: 200,
+	return client.EventFilter{Run: a.run.ID, From: max(1, a.place), Limit: eventsAtOnce,
 		Types: append(proposalTypes(), model.EventAsked, model.EventDeferred)}
 }
 
 // catchUp reads the run's events that were recorded since the last time. It keeps the last wait that is not over, and the calls that were
-// never made.
+// never made. Where the events are too large together, it asks for half as many.
 func (a *attended) catchUp(ctx context.Context) {
-	for !a.deaf {
-		page, err := a.api.Events(ctx, a.recorded())
+	for limit := eventsAtOnce; !a.deaf; {
+		from := a.recorded()
+		from.Limit = limit
+		page, err := a.api.Events(ctx, from)
+		if fault.CodeOf(err) == "answer_too_large" && limit > 1 {
+			limit /= 2
+			continue
+		}
 		if err != nil {
 			a.deaf = fault.KindOf(err) != fault.Unavailable // the conversation goes on without what the log alone says
 			return

@@ -92,6 +92,30 @@ func (w *person) read(ctx context.Context) {
 	}
 }
 
+// forget drops what was typed at a terminal before a question is shown: it answers none. The lines of another input are answers in their
+// order, whenever they come.
+func (w *person) forget() error {
+	if !w.i.Asks {
+		return nil
+	}
+	if w.i.Forget != nil {
+		if err := w.i.Forget(); err != nil {
+			return fault.Wrap(err, fault.Conflict, "terminal_unusable", "what was typed before the question cannot be told from its answer")
+		}
+	}
+	select {
+	case _, more := <-w.lines: // it was read already
+		if w.ended = !more; more {
+			w.note("what you typed before the question was shown does not answer it")
+		}
+	default:
+	}
+	return nil
+}
+
+// note prints a sentence of the command itself.
+func (w *person) note(text string) { w.p.Line("%s", w.p.Paint(term.Faint, "("+text+")")) }
+
 // leave ends the reading.
 func (w *person) leave() {
 	if w.stop != nil {
@@ -100,16 +124,26 @@ func (w *person) leave() {
 	}
 }
 
-// answer asks a question. Without an answer the run waits.
+// answer asks a question. Without an answer the run waits. While another question is open, it only shows this one: a line that was typed
+// before, for the other one, must not answer it.
 func (w *person) answer(ctx context.Context, approval id.Approval) error {
-	w.read(ctx)
 	q, err := w.i.Asked(ctx, w.api, approval)
 	if q == nil && err == nil {
 		return nil
 	}
 	if err == nil {
+		err = w.forget()
+	}
+	if err == nil {
+		w.read(ctx)
 		q.Show(true)
 		w.current = q.ID
+		if len(w.left) > 0 && !w.ended {
+			w.left = append(w.left, q)
+			w.p.Line("%s", w.p.Paint(term.Yellow, "Another question is open already; y, n, a or d answers the oldest one first. "+
+				"In another terminal:\n"+elsewhere(q)))
+			return nil
+		}
 		var reply cmdline.Reply
 		if reply, err = q.Ask(ctx); err == nil {
 			w.replied(q, reply)
@@ -153,15 +187,14 @@ func (w *person) replies() <-chan string {
 
 // take takes a line that was typed while a question is open, or the end of the input.
 func (w *person) take(ctx context.Context, line string, more bool) {
-	note := func(text string) { w.p.Line("%s", w.p.Paint(term.Faint, "("+text+")")) }
 	switch {
 	case !more:
 		w.ended = true
 	case strings.TrimSpace(line) == "":
 	case !cmdline.IsReply(line):
-		note("y, n, a or d answers the question; tell the agent something: agentbox agent steer " + string(w.run) + " TEXT")
+		w.note("y, n, a or d answers the question; tell the agent something: agentbox agent steer " + string(w.run) + " TEXT")
 	default:
-		w.leftOpen.answer(ctx, w.i, w.api, line, true, note, func(q *cmdline.Asked, reply cmdline.Reply, err error) {
+		w.leftOpen.answer(ctx, w.i, w.api, line, true, w.note, func(q *cmdline.Asked, reply cmdline.Reply, err error) {
 			if err != nil {
 				cmdline.Complain(w.i.Err, w.p, err)
 			}

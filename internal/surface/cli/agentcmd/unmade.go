@@ -64,6 +64,7 @@ type proposals struct {
 	stop     model.Stop
 	made     map[int]bool // by their place
 	refused  []string     // the titles of calls that policy has refused, of which the display tells by itself
+	halted   []string     // those of calls that wait for the end of the kill switch; each is there once
 }
 
 // proposalTypes are the types of the events that take reads.
@@ -99,10 +100,16 @@ func (p *proposals) take(e event.Event) []unmade {
 		var at errand.TurnCall
 		if call, err := event.Decode[step.Invoked](e); err == nil && p.turn && json.Unmarshal(call.Input, &at) == nil {
 			p.made[at.Index] = true
+			p.halted = slices.DeleteFunc(p.halted, func(title string) bool { return title == refusalOf(call.Tool) })
 		}
 	case policy.DeniedType:
 		if no, err := event.Decode[policy.Refused](e); err == nil && no.Action == policy.ToolCall {
-			p.refused = append(p.refused, no.Title)
+			p.halted = slices.DeleteFunc(p.halted, func(title string) bool { return title == no.Title })
+			if no.Decision.ReasonCode == policy.ReasonKillSwitch { // the loop asks again, and each time is refused
+				p.halted = append(p.halted, no.Title)
+			} else {
+				p.refused = append(p.refused, no.Title)
+			}
 		}
 	case run.EventFailed, run.EventCancelled:
 		stands := run.Failed
@@ -155,7 +162,22 @@ func (p *proposals) left(recorded map[int]string, end string) (all []unmade) {
 	return all
 }
 
-// told reports whether policy has refused a call of a tool in this turn.
+// told reports whether policy has refused a call of a tool in this turn. A refusal is that of one call.
 func (p *proposals) told(tool string) bool {
-	return slices.ContainsFunc(p.refused, func(title string) bool { return strings.HasSuffix(title, tool) })
+	titles := []string{refusalOf(tool), refusalOf(run.ToolPrefix + tool), refusalOf(ownPrefix + tool)}
+	for _, refused := range []*[]string{&p.refused, &p.halted} {
+		if n := slices.IndexFunc(*refused, func(title string) bool { return slices.Contains(titles, title) }); n >= 0 {
+			*refused = slices.Delete(*refused, n, n+1)
+			return true
+		}
+	}
+	return false
+}
+
+// ownPrefix precedes the name of the loop's own tool where the gate decides on it.
+const ownPrefix = "agent."
+
+// refusalOf returns the title of the refusal of a call, by the name that its tool has for the gate.
+func refusalOf(tool string) string {
+	return policy.Title(policy.Action{Type: policy.ToolCall, Tool: tool})
 }

@@ -75,6 +75,7 @@ type Host struct {
 	Keys     func() (restore func(), err error) // has In give each key as it is pressed, and nothing after a moment without one
 	// as Keys, and Ctrl-C is a key like others; errors.ErrUnsupported where the system edits lines itself
 	Edit    func() (restore func(), err error)
+	Forget  func() error // drops what was typed into In, a terminal, and not read yet
 	Clock   event.Clock
 	Entropy io.Reader // for marks that nobody foresees
 	Version string
