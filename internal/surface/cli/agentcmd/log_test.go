@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,5 +171,46 @@ func TestAConversationSaysThatTheAgentWaits(t *testing.T) {
 				t.Errorf("it says of the old wait: %t\n%s", old, screen)
 			}
 		})
+	}
+}
+
+// TestLargeEventsAreReadInSmallerPages has a log whose pages are too large for a client. The conversation asks for half as many until the
+// daemon answers, and does without the log where one event is too large.
+func TestLargeEventsAreReadInSmallerPages(t *testing.T) {
+	const total = 30
+	for _, c := range []struct {
+		fits, place int // events of a page that fit together, and where the conversation has come to
+		limits      []int
+	}{
+		{eventsAtOnce, total + 1, []int{20, 20, 20}},
+		{eventsAtOnce - 1, total + 1, []int{20, 10, 10, 10, 10}},
+		{9, total + 1, []int{20, 10, 5, 5, 5, 5, 5, 5, 5}},
+		{1, total + 1, append([]int{20, 10, 5, 2}, slices.Repeat([]int{1}, total+1)...)},
+		{0, 0, []int{20, 10, 5, 2, 1}},
+	} {
+		var limits []int
+		daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var from, limit int
+			_, _ = fmt.Sscan(r.URL.Query().Get("from_seq"), &from)
+			_, _ = fmt.Sscan(r.URL.Query().Get("limit"), &limit)
+			limits = append(limits, limit)
+			page := client.EventList{Next: uint64(from)}
+			for ; len(page.Events) < limit && page.Next <= total; page.Next++ {
+				page.Events = append(page.Events, of(t, model.EventAsked, model.Asked{}))
+			}
+			if len(page.Events) > c.fits {
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusRequestEntityTooLarge)
+				_, _ = w.Write([]byte(`{"error":"answer_too_large","detail":"ask for less at once"}`))
+				return
+			}
+			_ = json.NewEncoder(w).Encode(page)
+		}))
+		a := &attended{chat: &chat{api: client.New(daemon.URL, "abk_x")}, run: run.Run{ID: ownRun}}
+		a.catchUp(t.Context())
+		daemon.Close()
+		if !slices.Equal(limits, c.limits) || a.place != uint64(c.place) || a.deaf != (c.fits == 0) {
+			t.Errorf("%d fit: asked for %v, at %d, deaf %t; want %v, at %d", c.fits, limits, a.place, a.deaf, c.limits, c.place)
+		}
 	}
 }

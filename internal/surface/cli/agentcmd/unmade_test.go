@@ -59,6 +59,11 @@ func TestCallsThatWereNeverMadeAreTold(t *testing.T) {
 	failed := of(t, run.EventFailed, run.Finished{Error: "time_limit", Message: "models and tools have worked for 5 seconds"})
 	denied := of(t, policy.DeniedType, policy.Refused{Action: policy.ToolCall, Title: "call a tool: space.fly",
 		Decision: policy.Decision{Reason: "no"}})
+	no := func(tool, code string) event.Event {
+		return of(t, policy.DeniedType, policy.Refused{Action: policy.ToolCall, Decision: policy.Decision{Reason: "no", ReasonCode: code},
+			Title: policy.Title(policy.Action{Type: policy.ToolCall, Tool: tool})})
+	}
+	long := strings.Repeat("l", 128)
 	forgotten := event.Event{}
 	forgotten.Run, forgotten.Type, forgotten.Data, forgotten.Withheld = ownRun, step.EventCreated, json.RawMessage(`{}`), event.Forgotten
 	begin := turnOf(t, 0, nil)
@@ -83,6 +88,27 @@ func TestCallsThatWereNeverMadeAreTold(t *testing.T) {
 			"  ▸ date a=1  ✗ not made before the run was cancelled: no longer wanted\n"},
 		"the time is over": {[]event.Event{begin, answerOf(t, model.StopTools, "ls", "fly", "date"), madeOf(t, 0), denied, failed},
 			"  ▸ date a=1  ✗ not made before the run failed: models and tools have worked for 5 seconds\n"},
+		"policy refuses a tool with a longer name": {[]event.Event{begin, answerOf(t, model.StopTools, "concat", "cat"),
+			no("space.concat", ""), stopped}, "  ▸ cat a=1  ✗ not made before the run was cancelled: no longer wanted\n"},
+		"policy refuses a tool with a dot": {[]event.Event{begin, answerOf(t, model.StopTools, "my.cat", "cat"),
+			no("my.cat", ""), stopped}, "  ▸ cat a=1  ✗ not made before the run was cancelled: no longer wanted\n"},
+		"policy refuses one of three": {[]event.Event{begin, answerOf(t, model.StopTools, "shell", "shell", "shell"),
+			no("space.shell", ""), stopped}, "  ▸ 2 calls shell, shell  ✗ not made before the run was cancelled: no longer wanted\n"},
+		"policy refuses all": {[]event.Event{begin, answerOf(t, model.StopTools, "shell", "shell"), no("space.shell", ""),
+			no("shell", ""), stopped}, ""},
+		"policy refuses the loop's own": {[]event.Event{begin, answerOf(t, model.StopTools, "read_result"),
+			no("agent.read_result", ""), stopped}, ""},
+		"policy refuses one with long name": {[]event.Event{begin, answerOf(t, model.StopTools, long), no(long, ""), stopped}, ""},
+		"the kill switch is asked often": {[]event.Event{begin, answerOf(t, model.StopTools, "shell", "shell"),
+			no("space.shell", policy.ReasonKillSwitch), no("space.shell", policy.ReasonKillSwitch), stopped},
+			"  ▸ shell a=1  ✗ not made before the run was cancelled: no longer wanted\n"},
+		"the kill switch ends": {[]event.Event{begin, answerOf(t, model.StopTools, "shell", "shell"),
+			no("space.shell", policy.ReasonKillSwitch),
+			of(t, step.EventInvoked, step.Invoked{Tool: "space.shell", Input: json.RawMessage(`{"index":0}`)}), stopped},
+			"  ▸ shell a=1  ✗ not made before the run was cancelled: no longer wanted\n"},
+		"the kill switch ends with a refusal": {[]event.Event{begin, answerOf(t, model.StopTools, "shell", "shell"),
+			no("space.shell", policy.ReasonKillSwitch), no("space.shell", ""), stopped},
+			"  ▸ shell a=1  ✗ not made before the run was cancelled: no longer wanted\n"},
 		"calls in text": {[]event.Event{begin, answerOf(t, model.StopEnd), turnOf(t, 1, map[int]string{0: "refused: x", 2: "not made: no JSON"})},
 			"  ▸ a call   ✗ not made: no JSON\n"},
 		"another question to a model": {[]event.Event{begin, answerOf(t, model.StopTools, "ls"), answerOf(t, model.StopTools, "fly"),
