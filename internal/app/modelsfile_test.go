@@ -148,7 +148,8 @@ func TestABrokenFileOfModelsChangesNothing(t *testing.T) {
 		"models:\n  - {name: new, model: n}\n  - {name: odd, base_url: \"x:\"}\n": `line 3: the model "odd" of the file: `,
 		"models:\n  - {name: new, model: n}\nbudgets:\n  - {scope: agent}\n":      "line 4: budget 1 has tokens_per_day or cost_per_day",
 		"models: [": `line 1: a value is missing: "models: ["`,
-		"models:\n  - {name: new, model: n}\n  - {name: b, model: c\nroutes: []\n": `line 4: a comma or a } is missing before this: "routes: []"; ` +
+		"models:\n  - {name: new, model: n}\n  - {name: b, model: c\nroutes: []\n": `line 4: a comma or a } is missing before ` +
+			`this: "routes: []"; ` +
 			`or the fault is above it: what the parser reads there begins on line 3: "- {name: b, model: c"`,
 		"": "the file is empty",
 		strings.Repeat("#", 1<<20) + "\nmodels: ": "the limit is 1048576",

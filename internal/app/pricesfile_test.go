@@ -58,10 +58,11 @@ func TestABrokenFileOfPricesChangesNothing(t *testing.T) {
 		t.Fatalf("of the file: got %s, %v", got, err)
 	}
 	for text, want := range map[string]string{
-		strings.Replace(somePrices, "date: 2026-11-28", "date: soon", 1):       "line 1: date is the day of the price list",
-		strings.Replace(somePrices, "currency: USD\n", "", 1):                  "currency names that of all prices",
-		strings.Replace(somePrices, "output: 1000", "output: -1", 1):           `line 4: the price of "dear" must not be negative`,
-		strings.Replace(somePrices, "output: 1000", "outptu: 1000", 1):         `line 4, column 23: there is no key "outptu"; did you mean output?`,
+		strings.Replace(somePrices, "date: 2026-11-28", "date: soon", 1): "line 1: date is the day of the price list",
+		strings.Replace(somePrices, "currency: USD\n", "", 1):            "currency names that of all prices",
+		strings.Replace(somePrices, "output: 1000", "output: -1", 1):     `line 4: the price of "dear" must not be negative`,
+		strings.Replace(somePrices, "output: 1000", "outptu: 1000", 1): `line 4, column 23: there is no key "outptu"; did you mean ` +
+			"output?",
 		strings.Replace(somePrices, "input: 1000, output: 1000}", "input:", 1): `line 4: a value is missing: "dear: {input:"`,
 		"":                                      "the file is empty",
 		strings.Repeat("#", 1<<20) + "\ndate: ": "the limit is 1048576",

@@ -25,8 +25,8 @@ type deferral struct {
 	entry string
 }
 
-// shut reports whether the circuit breaker of a model is open, and notes it then. A trial goes through: a
-// person wants to know whether the model works now.
+// shut reports whether the circuit breaker of a model is open, and notes it then. A trial goes through: a person wants to know
+// whether the model works now.
 func (c *asking) shut(e model.Held, at named) bool {
 	if c.trial {
 		return false
