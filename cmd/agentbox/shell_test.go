@@ -57,6 +57,8 @@ func TestShellOnATerminal(t *testing.T) {
 		{"n\r", []string{"agentbox:", "$ "}},
 		{"rm -r 'my folder'; echo gone\r", []string{"Allow it?"}},
 		{"y\r", []string{"\ngone\r\n", "$ "}},
+		{"rm -r *\rtrue y\rY\r", []string{"Allow it?"}}, // what was typed before the question does not answer it
+		{"n\r", []string{"agentbox:", "$ true y\r", "$ Y\r", "permits Y\r\n", "$ "}},
 		{"rm -r *\r", []string{"Allow it?"}},
 		{"l\r", []string{"it waits until a person says: agentbox approvals approve appr_"}},
 		{"\x03", []string{"^C", "$ "}},
@@ -123,6 +125,41 @@ func TestAShellBehindAQuestion(t *testing.T) {
 		t.Errorf("it ended with %d, want 130", piped.ProcessState.ExitCode())
 	}
 	idle("piped")
+}
+
+// TestWhatIsTypedBeforeAQuestion types a yes while a run works. The question that the run asks then is shown and waits for its own answer.
+func TestWhatIsTypedBeforeAQuestion(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("AGENTBOX_CACHE", cache())
+	t.Setenv("NO_COLOR", "1")
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}}
+	c.start()
+	space, _ := c.post("/v1/spaces", `{"name":"weather","runtime":"heavy","best_effort":true}`)["id"].(string)
+	operations := filepath.Join(t.TempDir(), "operations.json")
+	if err := os.WriteFile(operations, []byte(`{"protocolVersion":"1.0","operations":[
+		{"type":"shell","id":"wait","command":"echo begun; until test -e typed; do sleep 0.1; done","timeout":600000},
+		{"type":"shell","id":"remove","command":"rm -r *"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	x := openTerminal(t, 100, 30, "run", "weather", operations, "--ask", "--stream", "--data", c.dir)
+	x.sees("begun")
+	x.press("y\ny\ny")
+	if status, answer, _ := c.call("PUT", "/v1/spaces/"+space+"/files/typed", "it is", "Content-Type", "application/octet-stream"); status >= 300 {
+		t.Fatalf("got %d %v", status, answer)
+	}
+	x.sees("Allow it?")
+	x.press("n\n")
+	for more := range x.output {
+		x.seen += more
+	}
+	if err := x.cmd.Wait(); err != nil || strings.Contains(x.seen[x.drawn:], "Allow it?") {
+		t.Errorf("it ended with %v, want one question and its answer:\n%s", err, x.seen)
+	}
+	_, answer, _ := c.call("GET", "/v1/approvals?status=denied", "")
+	if denied, _ := answer["approvals"].([]any); len(denied) != 1 {
+		t.Errorf("got the denied approvals %v, want the one", answer)
+	}
 }
 
 // sees waits until a text is shown behind what was seen before.

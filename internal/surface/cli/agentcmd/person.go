@@ -95,13 +95,8 @@ func (w *person) read(ctx context.Context) {
 // forget drops what was typed at a terminal before a question is shown: it answers none. The lines of another input are answers in their
 // order, whenever they come.
 func (w *person) forget() error {
-	if !w.i.Asks {
-		return nil
-	}
-	if w.i.Forget != nil {
-		if err := w.i.Forget(); err != nil {
-			return fault.Wrap(err, fault.Conflict, "terminal_unusable", "what was typed before the question cannot be told from its answer")
-		}
+	if err := w.i.DropTyped(); err != nil || !w.i.Asks {
+		return err
 	}
 	select {
 	case _, more := <-w.lines: // it was read already

@@ -25,6 +25,7 @@ type Invocation struct {
 	KeyFrom        string                                  // where the API key was found
 	Lines          *bufio.Reader                           // of In, once something was read
 	Answers        func(prompt string) (string, error)     // reads an answer where a terminal is read key by key
+	Aside          func() (back func())                    // takes the keys that were pressed by now; back gives them to the next line
 	Asking         func(a policy.Approval) policy.Approval // what a session shows of a question about what it has sent; nil for all of it
 }
 

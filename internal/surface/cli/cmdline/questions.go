@@ -277,9 +277,29 @@ func (i *Invocation) Answer(ctx context.Context, api *client.Client, approval id
 	if err != nil || q == nil {
 		return err == nil, err
 	}
+	if i.Aside != nil {
+		defer i.Aside()()
+	} else if err := i.DropTyped(); err != nil {
+		return false, err
+	}
 	q.Show(true)
 	reply, err := q.Ask(ctx)
 	return reply == Decided, err
+}
+
+// DropTyped drops what was typed at a terminal by now: a question that is shown next is not answered by it. The lines of another input are
+// answers in their order, whenever they come.
+func (i *Invocation) DropTyped() error {
+	if !i.Asks || i.Forget == nil {
+		return nil
+	}
+	if i.Lines != nil && i.Answers == nil { // else somebody reads them just now
+		i.Lines.Reset(i.In)
+	}
+	if err := i.Forget(); err != nil {
+		return fault.Wrap(err, fault.Conflict, "terminal_unusable", "what was typed before the question cannot be told from its answer")
+	}
+	return nil
 }
 
 // ask shows a prompt and reads one line of the person's input.

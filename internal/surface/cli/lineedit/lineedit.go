@@ -60,7 +60,7 @@ func Open(ctx context.Context, i *cmdline.Invocation, name string, tab Tab) (e *
 	e.tab = tab
 	e.begin()
 	e.SetBracketedPasteMode(true)
-	i.Answers = e.Line
+	i.Answers, i.Aside = e.Line, e.aside
 	return e, func() {
 		e.SetBracketedPasteMode(false)
 		stop()
@@ -72,6 +72,12 @@ func Open(ctx context.Context, i *cmdline.Invocation, name string, tab Tab) (e *
 			cmdline.Complain(i.Err, i.Printer(i.Err), e.Past.wrong)
 		}
 	}, nil
+}
+
+// aside takes the keys that wait for the next line. They were pressed before the question that is shown now, so they do not answer it.
+func (e *Editor) aside() (back func()) {
+	before := e.Keys.Take()
+	return func() { e.Keys.Unread(before) }
 }
 
 // Line reads a line that a person edits. It returns ErrDropped where they interrupt it, and io.EOF where they leave.
