@@ -8,6 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
@@ -201,6 +202,47 @@ func TestTheKillSwitchEndsACommandInALighterTier(t *testing.T) {
 	}
 	if got := told[space.Promoted](t, s, space.EventPromoted); len(got) > 0 {
 		t.Errorf("promoted while the kill switch is thrown: %+v", got)
+	}
+	s.Verify()
+}
+
+// TestTheKillSwitchEndsACommandBeforeItsSpaceStarts throws the switch when a command has begun and its space has not: the command ends, and
+// names the throw as its cause.
+func TestTheKillSwitchEndsACommandBeforeItsSpaceStarts(t *testing.T) {
+	t.Parallel()
+	s := light(t)
+	made := s.Space()
+	if err := s.Spaces.Living.Close(); err != nil { // as a change of the policy does
+		t.Fatal(err)
+	}
+	halted, thrown := make(chan struct{}), make(chan error, 1)
+	s.Gate.KillSwitch.OnHalt(func(ws id.Workspace, cause error) {
+		s.Runs.Halt(ws, cause)
+		close(halted)
+	})
+	s.Log.DieAt(func(r event.Receipt) testkit.Death {
+		if slices.ContainsFunc(r.Events, func(e event.Event) bool { return e.Type == run.EventInvoked }) {
+			go func() { // it is recorded once this append is over
+				_, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, "")
+				thrown <- err
+			}()
+			<-halted
+		}
+		return testkit.Survive
+	})
+	r := s.Start(made.ID, `[{"id":"a","type":"shell","command":"echo a"}]`)
+	if err := <-thrown; err != nil {
+		t.Fatal(err)
+	}
+	s.Rest(r.ID)
+	types := map[id.Event]string{}
+	for _, e := range s.Events(0) {
+		if types[e.ID] = e.Type; e.Type == run.EventErred && types[e.Causation] != policy.KillSwitchThrownType {
+			t.Errorf("the end of the command names %q as its cause", types[e.Causation])
+		}
+	}
+	if got := s.Results(r.ID); len(got) != 1 || got[0].ReasonCode != policy.ReasonKillSwitch {
+		t.Errorf("got %+v, want one result that names the kill switch", got)
 	}
 	s.Verify()
 }

@@ -67,6 +67,16 @@ func (s *Service) On(ctx context.Context, ws id.Workspace) (bool, error) {
 // Check is called when a permit is redeemed. It refuses while the switch is thrown, and for a workspace that the daemon has not seen.
 func (s *Service) Check(ws id.Workspace) error { return s.switches.check(ws) }
 
+// Last returns the latest throw in a workspace, or nil where this daemon did not see it.
+func (s *Service) Last(ws id.Workspace) policy.Halt {
+	s.switches.mu.RLock()
+	defer s.switches.mu.RUnlock()
+	if st := s.switches.states[ws]; st != nil && st.last != nil {
+		return st.last
+	}
+	return nil
+}
+
 // switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after. It is
 // read from the log only when the daemon first sees a workspace. If other daemons throw it too, memory is enough to refuse, but an open
 // switch is checked in the log.
