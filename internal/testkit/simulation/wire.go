@@ -51,8 +51,13 @@ func (s *simulation) newWire(left int, how death) *wire {
 	return &wire{Journal: s.log, s: s, left: left, death: how, alive: alive, end: end}
 }
 
-// Append implements journal.Journal. It takes a moment, and so does the way back.
+// Append implements journal.Journal. It takes a moment, and so does the way back. At a dead daemon each takes the same moment: a caller who
+// cancels a run and the worker that ends it come at once then, and which of them is first must not depend on the machine.
 func (w *wire) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
+	if w.gone() {
+		time.Sleep(appendTime)
+		return event.Receipt{}, journal.ErrClosed
+	}
 	what := w.s.world.about(b)
 	there, back := w.s.moment(what, appendTime), w.s.moment(what, appendTime)
 	time.Sleep(there)
