@@ -52,6 +52,10 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 		}
 	}
 	check("thrown")
+	refusal := h.judge(effect).Decision.Refusal()
+	if by, ok := errors.AsType[policy.Halt](refusal); !ok || by.Event() != h.thrown() || !errors.Is(refusal, killswitch.ErrThrown) {
+		t.Errorf("the refusal is %v, want one by the event %s", refusal, h.thrown())
+	}
 	if _, err := inFlight.Redeem(policy.ShellExec); !errors.Is(err, killswitch.ErrThrown) {
 		t.Errorf("a permit of before: got %v, want %v", err, killswitch.ErrThrown)
 	}

@@ -498,6 +498,11 @@ func TestStoppingGoesBeforeAsking(t *testing.T) {
 	if _, known := errors.AsType[policy.Halt](err); !errors.Is(err, killswitch.ErrThrown) || known {
 		t.Errorf("thrown before this daemon began, by an event that it does not know: got %v", err)
 	}
+	for _, of := range []id.Workspace{ws, "ws_never"} {
+		if by := h.KillSwitch.Last(of); by != nil {
+			t.Errorf("of %s: got the throw %v, want none", of, by)
+		}
+	}
 }
 
 // nobody knows nobody.
