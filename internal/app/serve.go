@@ -116,7 +116,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	if a.early != nil {
 		listener, err = a.early.handOver()
 	} else {
-		listener, err = a.bind()
+		listener, err = a.bind(ctx)
 	}
 	if err != nil {
 		return err
