@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -184,10 +185,11 @@ func (c *caller) singly(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// promised is the state that a daemon had acknowledged at a moment: runs with their results, and the log up to a place.
+// promised is the state that a daemon had acknowledged at a moment: runs with their results, the log up to a place, and the owner's key.
 type promised struct {
 	run, results string
 	head         uint64
+	key          string
 }
 
 // powerless records the system calls of a daemon and starts others on what a kill or a power cut may have left at moments of it.
@@ -302,7 +304,7 @@ func (c *caller) promise(ctx context.Context, space string, n int) (promised, er
 		return promised{}, err
 	}
 	head, err := c.head(ctx)
-	return promised{run.id, results, head}, err
+	return promised{run.id, results, head, c.key}, err
 }
 
 // results returns the result events of a run as text.
@@ -349,6 +351,9 @@ func (x crashing) goesOn(ctx context.Context, t *trial, files platter.Files, mar
 		}
 		if results != p.results {
 			return fmt.Errorf("the results of %s are %.300s, and were %.300s", p.run, results, p.results)
+		}
+		if d.key != p.key {
+			return errors.New("the owner's key is another one")
 		}
 		head = p.head
 	}

@@ -68,8 +68,9 @@ func (x *examiner) up(ctx context.Context, data string, start func(cmd *exec.Cmd
 	x.begun(d)
 	for {
 		if c, err := locate(data, "", "", x.over); err == nil && c.ready(ctx) == nil {
-			d.caller = c
-			return d, nil
+			// A key of which a power cut has left a part holds no more: the daemon makes another one before it can work.
+			d.caller, err = locate(data, "", "", x.over)
+			return d, err
 		}
 		select {
 		case err := <-d.ended:

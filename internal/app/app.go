@@ -161,7 +161,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	}
 	opening := newApp(c, clock, logger)
 	a = opening
-	if a.claim, err = datadir.Acquire(c.DataDir); err != nil {
+	if a.claim, err = a.claimDirectory(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -179,7 +179,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		return nil, err
 	}
 	if listen {
-		if a.early, err = a.listen(ids); err != nil {
+		if a.early, err = a.listen(ctx, ids); err != nil {
 			return nil, err
 		}
 		a.serving = a.early.listener.Addr().String()

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -41,8 +42,13 @@ func (l lent) Accept() (net.Conn, error) {
 func (lent) Close() error { return nil }
 
 // bind listens on the configured address.
-func (a *App) bind() (*net.TCPListener, error) {
-	listener, err := net.Listen("tcp", a.Config.Listen)
+func (a *App) bind(ctx context.Context) (*net.TCPListener, error) {
+	var listener net.Listener
+	err := a.lingering(ctx, func() (again bool, err error) {
+		listener, err = net.Listen("tcp", a.Config.Listen)
+		was, lives := a.last()
+		return host.InUse(err) && !lives && was.Address == a.Config.Listen, err
+	})
 	if host.InUse(err) {
 		return nil, fault.New(fault.Conflict, "address_in_use", "another program listens on %s", a.Config.Listen).
 			With("name another address with --listen; 127.0.0.1:0 takes a free port, and the other commands find it")
@@ -54,8 +60,8 @@ func (a *App) bind() (*net.TCPListener, error) {
 }
 
 // listen binds the address and begins to answer.
-func (a *App) listen(ids *id.Source) (*early, error) {
-	listener, err := a.bind()
+func (a *App) listen(ctx context.Context, ids *id.Source) (*early, error) {
+	listener, err := a.bind(ctx)
 	if err != nil {
 		return nil, err
 	}

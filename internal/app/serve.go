@@ -116,7 +116,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	if a.early != nil {
 		listener, err = a.early.handOver()
 	} else {
-		listener, err = a.bind()
+		listener, err = a.bind(ctx)
 	}
 	if err != nil {
 		return err
@@ -357,7 +357,10 @@ func (a *App) owner(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.dir.put(keyFile, []byte(bearer+"\n"))
+	if err := trees.Replace(a.path(keyFile), []byte(bearer+"\n"), 0o600); err != nil { // a power cut takes nothing of it
+		return datadir.Unwritable(err, a.Config.DataDir)
+	}
+	return nil
 }
 
 // ownerKey reports whether the key file holds a valid key. It refuses a key that others could read, because its reader is the owner.

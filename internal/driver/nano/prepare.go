@@ -84,6 +84,12 @@ func (t *Tier) prepare() {
 			defer close(t.prepared)
 			defer t.pool.Outdate() // those that run have started without
 			said, err := t.compile()
+			for _, pause := range compileAgain {
+				if err == nil || !t.rest(pause) {
+					break
+				}
+				said, err = t.compile()
+			}
 			if err == nil {
 				err = os.WriteFile(t.mark(), nil, 0o600)
 			}
@@ -93,6 +99,22 @@ func (t *Tier) prepare() {
 			}
 		})
 	})
+}
+
+// compileAgain are the pauses after which a compilation is repeated that failed: the host may have lacked memory for a moment. Without an
+// interpreter its commands fail for as long as the daemon runs.
+var compileAgain = [...]time.Duration{time.Second, 10 * time.Second}
+
+// rest waits, and reports whether the tier goes on.
+func (t *Tier) rest(pause time.Duration) bool {
+	over, stop := t.o.Clock.NewTimer(pause)
+	defer stop()
+	select {
+	case <-over:
+		return true
+	case <-t.base.Done():
+		return false
+	}
 }
 
 // compile has a process compile what is not in the cache. It holds the process's standard input, whose end tells it that the tier has

@@ -3,11 +3,13 @@ package nano
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -141,5 +143,69 @@ func TestACompilationEndsWithItsStarter(t *testing.T) {
 	}
 	if err := c.Wait(); c.ProcessState.ExitCode() != 1 || ctx.Err() != nil {
 		t.Errorf("it went on, though nobody waits for it: %v", err)
+	}
+}
+
+// failsToPrepare is the word by which this program fails to prepare the interpreters some times. A file counts the tries.
+const failsToPrepare = "fails-to-prepare"
+
+// prepareLate says that JavaScript is prepared at the try of this number.
+func prepareLate(file, number string) (code int) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 2
+	}
+	if _, err := f.WriteString("x"); err != nil {
+		return 2
+	}
+	if info, err := f.Stat(); err != nil || strconv.FormatInt(info.Size(), 10) != number {
+		return 1
+	}
+	fmt.Println(scriptName)
+	return 0
+}
+
+// hasty is a clock on which seconds take no time.
+type hasty struct{ wall }
+
+func (h hasty) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	if d <= time.Minute {
+		d = 0
+	}
+	return h.wall.NewTimer(d)
+}
+
+// TestACompilationThatFailedIsRepeated has the host lack something for the first tries.
+func TestACompilationThatFailedIsRepeated(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		works, tries int // the try that works, and how many are made
+	}{{1, 1}, {2, 2}, {3, 3}, {4, 3}} {
+		like, _ := coldTier(t)
+		file := filepath.Join(t.TempDir(), "tries")
+		o := like.o
+		o.Command, o.Clock, o.Logger = []string{self, failsToPrepare, file, strconv.Itoa(x.works)}, hasty{}, slog.New(slog.DiscardHandler)
+		if err := os.Mkdir(o.Cache, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		tier, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tier.prepare()
+		<-tier.prepared
+		tried, err := os.ReadFile(file)
+		if err != nil || len(tried) != x.tries {
+			t.Errorf("it works at try %d: there were %d, %v, want %d", x.works, len(tried), err, x.tries)
+		}
+		if _, err := os.Stat(tier.mark()); (err == nil) != (x.works == x.tries) {
+			t.Errorf("it works at try %d of %d: the mark is %v", x.works, x.tries, err)
+		}
+		if err := tier.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

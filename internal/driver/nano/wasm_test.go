@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) > 4 && os.Args[1] == failsToPrepare && os.Args[4] == prepares {
+		os.Exit(prepareLate(os.Args[2], os.Args[3]))
+	}
 	os.Exit(m.Run())
 }
 

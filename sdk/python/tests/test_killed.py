@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from agentbox import AgentboxError, AsyncAgentbox
+from agentbox import AgentboxError, ApprovalRequiredError, AsyncAgentbox, OperationError
 from agentbox._discover import start, stop
 
 CLIENTS, POSTS = 100, 3
@@ -57,7 +57,7 @@ async def test_a_daemon_is_killed_under_100_clients(tmp_path: Path) -> None:
             for k in range(3):
 
                 async def line(k: int = k) -> None:
-                    (await own.exec(f"echo line {n} {k} >> log.txt")).check()
+                    (await own.exec(f"echo line {n} {k} >> log.txt", on_approval=lambda _: "approve")).check()
 
                 await attempt(f"line {n} {k}", line)
 
@@ -77,7 +77,9 @@ async def test_a_daemon_is_killed_under_100_clients(tmp_path: Path) -> None:
             if await space.files.exists("log.txt"):
                 happened.update((await space.files.read_text("log.txt")).splitlines())
         lines = {name: repr(err) for name, err in outcome.items() if name.startswith("line ")}
-        assert "None" in lines.values(), lines
+        for n in range(len(spaces)):  # the kill interrupts one command of a space at most
+            mine = [name for name in lines if name.startswith(f"line {n} ")]
+            assert sum(outcome[name] is None for name in mine) >= 2, lines
         for name, err in outcome.items():
             assert err is None or (isinstance(err, AgentboxError) and err.code), f"{name} failed with {err!r}"
             assert happened[name] == 1 if err is None else happened[name] <= 1, f"{name}: {happened[name]} times, {err!r}"
@@ -104,4 +106,35 @@ async def test_a_daemon_is_killed_under_100_clients(tmp_path: Path) -> None:
         await asyncio.gather(*following, return_exceptions=True)
         for client in clients:
             await client.close()
+        stop(child)
+
+
+async def test_a_person_decides_what_follows_a_command_that_a_kill_interrupted(tmp_path: Path) -> None:
+    """Nobody knows what became of the command: it has its own error, and the commands after it wait for an answer."""
+    found, child = start(tmp_path)
+    client = AsyncAgentbox(found.url, found.key, retries=12)
+    try:
+        space = await client.spaces.create(runtime="nano")
+        begun = asyncio.Event()
+        endless = "echo begun; while :; do :; done"
+        first = asyncio.create_task(space.exec(endless, command_ms=600_000, on_stdout=lambda _: begun.set(), on_approval=lambda _: "wait"))
+        await begun.wait()
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        _, child = await asyncio.to_thread(start, tmp_path, args=["--listen", found.url.removeprefix("http://")])
+        try:
+            await space.exec("echo behind it")
+            raise AssertionError("a command overtakes the question")
+        except ApprovalRequiredError as err:
+            question = err.approval_id
+        assert question and not first.done()
+        await client.approvals.approve(question)
+        try:
+            await first
+            raise AssertionError("the interrupted command has a result")
+        except OperationError as err:
+            assert err.code == "outcome_unknown" and err.suggestion, err
+        assert (await space.exec("echo behind it")).stdout == "behind it\n"
+    finally:
+        await client.close()
         stop(child)

@@ -391,6 +391,9 @@ export function shell(run: Run): RunResultShell {
   if (last?.type === 'error') {
     throw new OperationError(last.message ?? last.error ?? 'it could not be tried', { ...about, code: last.reasonCode ?? 'operation_failed' })
   }
+  if (last?.type === 'unknown') {
+    throw new OperationError(last.reason ?? 'it is not known whether it took effect', { ...about, code: last.reasonCode ?? 'outcome_unknown' })
+  }
   throw new OperationError(`the run ${run.id} ended as ${run.status} without a result`, { ...about, code: `run_${run.status}` })
 }
 

@@ -5,7 +5,7 @@ import { access, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { Agentbox, AgentboxError, type schema } from '../src/index.js'
+import { Agentbox, AgentboxError, ApprovalRequiredError, OperationError, type schema } from '../src/index.js'
 import { start } from '../src/program.js'
 import { Daemon } from '../src/testing.js'
 
@@ -44,7 +44,7 @@ test('a daemon is killed under 100 clients: no event is lost, no effect is doubl
       }),
       ...spaces.map(async (space, n) => {
         const own = await clients[n + 1].spaces.get(space.id)
-        for (let k = 0; k < 3; k++) await attempt(`line ${n} ${k}`, async () => (await own.exec(`echo line ${n} ${k} >> log.txt`)).orThrow())
+        for (let k = 0; k < 3; k++) await attempt(`line ${n} ${k}`, async () => (await own.exec(`echo line ${n} ${k} >> log.txt`, { onApproval: () => 'approve' })).orThrow())
       }),
     ]
     while (outcome.size < (CLIENTS * POSTS) / 4) await pause(2)
@@ -65,7 +65,11 @@ test('a daemon is killed under 100 clients: no event is lost, no effect is doubl
       if (!(await space.files.exists('log.txt'))) continue
       for (const line of (await space.files.readText('log.txt')).trim().split('\n')) posted.set(line, (posted.get(line) ?? 0) + 1)
     }
-    assert.ok([...outcome].some(([name, err]) => name.startsWith('line') && err === undefined), 'no command succeeded')
+    for (const n of spaces.keys()) {
+      // the kill interrupts one command of a space at most
+      const failed = [...outcome].filter(([name, err]) => name.startsWith(`line ${n} `) && err !== undefined)
+      assert.ok(failed.length <= 1, failed.map(([name, err]) => `${name} failed with ${String(err)}`).join('; '))
+    }
     let failed = 0
     for (const [name, err] of outcome) {
       if (err === undefined) assert.equal(posted.get(name), 1, `${name} succeeded`)
@@ -94,6 +98,33 @@ test('a daemon is killed under 100 clients: no event is lost, no effect is doubl
   } finally {
     stop.abort()
     await Promise.allSettled(following)
+    await daemon.stop()
+    await rm(home, { recursive: true, force: true })
+  }
+})
+
+test('a person decides what follows a command that a kill interrupted', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'sdk-killed-'))
+  let daemon = await start({ home })
+  try {
+    const client = new Agentbox({ url: daemon.url, key: daemon.key, retries: 12 })
+    const space = await client.spaces.create({ runtime: 'nano' })
+    let first: Promise<unknown> = Promise.resolve()
+    await new Promise<void>((resolve, reject) => {
+      const command = 'echo begun; while :; do :; done'
+      first = space.exec(command, { commandMs: 600_000, onStdout: () => resolve(), onApproval: () => 'wait' }).catch((err: unknown) => err)
+      void first.then(reject)
+    })
+    process.kill(await pidOf(home), 'SIGKILL')
+    daemon = await start({ home, args: ['--listen', new URL(daemon.url).host] })
+    const behind = await space.exec('echo behind it').catch((err: unknown) => err)
+    assert.ok(behind instanceof ApprovalRequiredError && behind.approvalId, String(behind))
+    await client.approvals.approve(behind.approvalId)
+    const unknown = await first
+    assert.ok(unknown instanceof OperationError && unknown.suggestion, String(unknown))
+    assert.equal(unknown.code, 'outcome_unknown')
+    assert.equal((await space.exec('echo behind it')).stdout, 'behind it\n')
+  } finally {
     await daemon.stop()
     await rm(home, { recursive: true, force: true })
   }

@@ -28,6 +28,13 @@ const (
 	telling   = 30 * time.Second       // for sending the changes, once it has begun to
 )
 
+// A host may lack something for a moment: memory, processes, or the program itself while another version replaces it. So a start that
+// failed is repeated after startPause. A command that waits for a worker fails when starts have failed for the time of patience.
+const (
+	startPause = 200 * time.Millisecond
+	patience   = 2 * time.Second
+)
+
 // Memory of the daemon for the changes of one execution, besides twice the execution's own memory.
 const (
 	maxNames    = 64 << 20 // bytes
@@ -81,19 +88,20 @@ type Options struct {
 	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
 	Prepare func(c *exec.Cmd)   // sets the host's bounds of a process before it starts; may be nil
 	Hold    time.Duration       // the longest time for which the output of an attempt is held back; 0 means a second
-	Logger  *slog.Logger
+	// how long an execution bears that starts of workers fail, at least two of them; 0 means two seconds
+	Patience time.Duration
+	Logger   *slog.Logger
 }
 
 // Pool is a number of workers that wait for orders. Close it last.
 type Pool struct {
-	o      Options
-	idle   chan *process // as many as there are workers; nil stands for one that has to be started
-	base   context.Context
-	end    context.CancelFunc
-	alive  sync.WaitGroup
-	failed atomic.Pointer[error] // why the last start failed
-	warm   sync.Once
-	age    atomic.Int64 // how often the workers were outdated
+	o     Options
+	idle  chan *process // as many as there are workers; nil stands for one that has to be started
+	base  context.Context
+	end   context.CancelFunc
+	alive sync.WaitGroup
+	warm  sync.Once
+	age   atomic.Int64 // how often the workers were outdated
 
 	mu       sync.Mutex // guards the fields below
 	living   map[*process]bool
@@ -104,12 +112,21 @@ type Pool struct {
 	unused   int // workers that have been idle at any time since shed looked last, at least
 	taken    int // executions that were given a worker, ever
 	before   int // as many there were when lull looked last
+	failure  failure
+}
+
+// failure is the last start that failed.
+type failure struct {
+	err  error
+	row  int           // failures since a start succeeded
+	next chan struct{} // closed by the next failure
 }
 
 // NewPool returns a pool whose workers start in the background when they are wanted, or by Warm.
 func NewPool(o Options) *Pool {
 	base, end := context.WithCancel(context.Background())
-	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
+	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{},
+		failure: failure{next: make(chan struct{})}}
 }
 
 // Warm starts a worker in the background, if none was started before. The others start when they are wanted, and end when they were not
@@ -200,7 +217,10 @@ func (p *Pool) add() {
 func (p *Pool) Outdate() { p.age.Add(1) }
 
 // renew starts a worker in the background and puts it, or where that failed the task to try again, among the idle.
-func (p *Pool) renew() {
+func (p *Pool) renew() { p.renewAfter(0) }
+
+// renewAfter is renew after a pause.
+func (p *Pool) renewAfter(pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -210,22 +230,57 @@ func (p *Pool) renew() {
 	p.starting++
 	go func() {
 		defer p.alive.Done()
-		w, err := p.start()
+		var w *process
+		err := p.rest(pause)
+		if err == nil {
+			w, err = p.start()
+		}
 		p.mu.Lock()
 		p.starting--
+		if err == nil {
+			p.failure.row = 0
+		}
 		more := p.waiting > 1
 		p.mu.Unlock()
-		if err != nil {
-			p.failed.Store(&err)
-			if p.base.Err() == nil {
-				p.o.Logger.Error("a worker could not be started", "code", "worker_not_started", "error", err)
-			}
+		if err != nil && p.base.Err() == nil {
+			p.o.Logger.Error("a worker could not be started", "code", "worker_not_started", "error", err)
 		}
 		p.idle <- w
-		if more && err == nil {
+		if err != nil {
+			p.fail(err)
+		} else if more {
 			p.add()
 		}
 	}()
+}
+
+// rest waits, unless the pool is closed.
+func (p *Pool) rest(pause time.Duration) error {
+	if pause == 0 {
+		return nil
+	}
+	again := time.NewTimer(pause)
+	defer again.Stop()
+	select {
+	case <-again.C:
+		return nil
+	case <-p.base.Done():
+		return errClosed
+	}
+}
+
+// fail tells those who wait for a worker that a start failed.
+func (p *Pool) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.failure.next)
+	p.failure = failure{err: err, row: p.failure.row + 1, next: make(chan struct{})}
+}
+
+func (p *Pool) lastFailure() failure {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failure
 }
 
 // Close ends every worker, also those that work, and waits until none is left.
@@ -368,7 +423,8 @@ func (p *Pool) acquire(ctx context.Context) (*process, error) {
 	p.Warm()
 	p.count(1)
 	defer p.count(-1)
-	for tries := 0; ; tries++ {
+	last, since := p.lastFailure(), time.Time{} // of the first failure here
+	for {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -382,6 +438,14 @@ func (p *Pool) acquire(ctx context.Context) (*process, error) {
 			return nil, ctx.Err()
 		case <-p.base.Done():
 			return nil, errClosed
+		case <-last.next:
+			last = p.lastFailure()
+			if last.row == 1 || since.IsZero() {
+				since = time.Now()
+			} else if time.Since(since) >= cmp.Or(p.o.Patience, patience) {
+				return nil, fault.Wrap(last.err, fault.Unavailable, "worker_not_started", "no worker can be started; run agentbox doctor")
+			}
+			continue
 		}
 		p.mu.Lock()
 		p.unused = min(p.unused, len(p.idle))
@@ -393,13 +457,9 @@ func (p *Pool) acquire(ctx context.Context) (*process, error) {
 		if w != nil {
 			p.discard(w)
 			p.renew()
-			tries = 0
 			continue
 		}
-		p.renew() // the last start failed; try again, for the next one who asks too
-		if tries > 0 {
-			return nil, fault.Wrap(*p.failed.Load(), fault.Unavailable, "worker_not_started", "no worker can be started; run agentbox doctor")
-		}
+		p.renewAfter(startPause) // the last start failed
 	}
 }
 
@@ -449,35 +509,49 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		return Outcome{}, fault.New(fault.Exhausted, "command_too_large", "the command with its input has %d bytes; at most %d are taken",
 			len(raw), maxOrder)
 	}
-	w, err := p.acquire(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return Outcome{Code: 137, Signal: "SIGKILL", Canceled: true}, nil
+	for dead := 0; ; dead++ {
+		w, err := p.acquire(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return Outcome{Code: 137, Signal: "SIGKILL", Canceled: true}, nil
+			}
+			return Outcome{}, err
 		}
-		return Outcome{}, err
+		outcome, unsent, err := p.executeIn(ctx, w, o, raw, files, out)
+		if !unsent || dead >= p.o.Workers { // each that was idle may have been dead, and one is new
+			return outcome, err
+		}
 	}
+}
+
+// executeIn has a worker execute an order. Unsent means that the worker has ended before it had the order: nothing was executed.
+func (p *Pool) executeIn(ctx context.Context, w *process, o Order, raw []byte, files []Files,
+	out func(channel string, p []byte) error) (outcome Outcome, unsent bool, err error) {
 	var hold time.Duration
 	if o.Tentative || o.Unprepared {
 		hold = cmp.Or(p.o.Hold, heldFor)
 	}
 	printed := newPrinter(out, o.Limits.OutputBytes, hold)
 	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative, elsewhere: o.Elsewhere}
-	outcome, err := t.execute(ctx, raw, o.Limits.Time)
+	outcome, err = t.execute(ctx, raw, o.Limits.Time)
 	outcome.Version = w.version
 	broken := w.broken
 	p.release(w)
-	if broken && errors.Is(err, ErrEnded) && w.words.outOfMemory() {
+	if broken && errors.Is(err, ErrEnded) && !t.unsent && w.words.outOfMemory() {
 		outcome, err = Outcome{Code: 137, Signal: "SIGKILL", Limit: bound.Memory, Took: outcome.Took}, nil
 	}
 	if broken {
 		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s",
 			w.command.ProcessState, w.words)))
 	}
+	if t.unsent {
+		return outcome, true, err
+	}
 	if o.Done != nil {
 		o.Done()
 	}
 	if refused := printed.wait(); refused != nil {
-		return Outcome{}, refused
+		return Outcome{}, false, refused
 	}
-	return outcome, err
+	return outcome, false, err
 }

@@ -32,6 +32,7 @@ type talk struct {
 	took      time.Duration // from then until its code had ended
 	writing   *stopwatch    // since its code has ended, nil before
 	wrote     time.Duration // of that, for what took the daemon's time and not the worker's
+	unsent    bool          // the worker has ended before it had the order
 
 	mu     sync.Mutex // guards the fields below
 	over   bool       // the worker is not this execution's any more
@@ -71,14 +72,16 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 	defer context.AfterFunc(ctx, t.stop)()
 	t.printed.refuse = t.stop
 	defer t.leave()
-	for len(order) > piece {
-		if err := t.send(frameOrderPart, order[:piece]); err != nil {
-			return t.lost(err)
-		}
-		order = order[piece:]
+	for ; err == nil && len(order) > piece; order = order[piece:] {
+		err = t.send(frameOrderPart, order[:piece])
 	}
-	if err := t.send(frameOrder, order); err != nil {
-		return t.lost(err)
+	if err == nil {
+		err = t.send(frameOrder, order)
+	}
+	if err != nil { // no worker executes a part of an order
+		o, err = t.lost(err)
+		t.unsent = errors.Is(err, ErrEnded)
+		return o, err
 	}
 	for {
 		kind, payload, grown, err := readFrame(t.w.out, t.w.buf)

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,29 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		serve()
 	}
+	if len(os.Args) > 3 && os.Args[1] == "late" {
+		comeUpLate(os.Args[2], os.Args[3])
+	}
 	os.Exit(m.Run())
+}
+
+// comeUpLate serves at the start of this number, and later. A file counts the starts. At the earlier ones the host lacks something.
+func comeUpLate(file, number string) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString("x")
+	}
+	info, statErr := os.Stat(file)
+	wanted, parseErr := strconv.ParseInt(number, 10, 64)
+	if err := errors.Join(err, statErr, parseErr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if info.Size() < wanted {
+		fmt.Fprintln(os.Stderr, "no room for another process")
+		os.Exit(1)
+	}
+	serve()
 }
 
 func serve() {

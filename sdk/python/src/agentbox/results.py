@@ -148,6 +148,10 @@ def shell(run: Any) -> Json:
         )
     if kind == "error":
         raise OperationError(last.get("message") or last.get("error") or "it could not be tried", code=last.get("reasonCode") or "operation_failed", suggestion=suggestion)
+    if kind == "unknown":
+        raise OperationError(
+            last.get("reason") or "it is not known whether it took effect", code=last.get("reasonCode") or "outcome_unknown", suggestion=suggestion
+        )
     raise OperationError(f"the run {run.id} ended as {run.status} without a result", code=f"run_{run.status}")
 
 
