@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/surface/cli/cmdline"
@@ -227,6 +228,7 @@ func follow(ctx context.Context, p *term.Printer, api *client.Client, made run.R
 	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
 		run.EventCreated, run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, step.EventFailed,
 		step.EventUnknown, policy.DeniedType, policy.ApprovalRequestedType, model.EventDeferred, model.EventAnswered,
+		room.EventMessageCreated,
 	}}
 	told := teller{p: p, api: api, made: made, titles: map[string]string{}, failed: map[id.Run]bool{}}
 	following, stop := context.WithCancel(ctx)
@@ -311,6 +313,7 @@ func reportOf(ctx context.Context, i *cmdline.Invocation, api *client.Client, ma
 	if shown.Reported != nil && shown.Reported.Message != "" {
 		why = shown.Reported.Message
 	}
-	return fault.New(fault.Conflict, "agent_run_failed", "the run %s: %s", runview.Stands(shown.Status), term.OneLine(why, 300)).
-		With("see what it did: agentbox agent show " + string(made.ID))
+	cmdline.Complain(i.Err, i.Printer(i.Err), fault.New(fault.Conflict, "agent_run_failed", "the run %s: %s",
+		runview.Stands(shown.Status), term.OneLine(why, 300)).With("see what it did: agentbox agent show "+string(made.ID)))
+	return &cmdline.Ended{Code: cmdline.ExitInternal} // as every run that failed or was cancelled
 }

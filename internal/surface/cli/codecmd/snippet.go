@@ -183,7 +183,7 @@ func (s *snippet) program(from string) ([]byte, error) {
 	default:
 		f, err := os.Open(from)
 		if err != nil {
-			return nil, cmdline.Unreadable(err, from)
+			return nil, cmdline.Unreadable(err, from).With("the program itself goes behind --code, or comes from standard input with -")
 		}
 		defer f.Close()
 		in = f

@@ -68,7 +68,7 @@ func tokenList(i *cmdline.Invocation) *cobra.Command {
 					{Text: term.Ago(i.Clock.Now(), t.CreatedAt), Colour: term.Faint},
 					term.Text(scopesLine(t.Scopes))}
 			}
-			p.Table("There is none.", []string{"token", "state", "held by", "derived from", "granted", "permits"}, rows)
+			p.Table("There are no capability tokens.", []string{"token", "state", "held by", "derived from", "granted", "permits"}, rows)
 			cmdline.WriteMore(p, l.Next)
 		})
 	}
@@ -180,7 +180,7 @@ func engineList(i *cmdline.Invocation) *cobra.Command {
 					rows[n] = []term.Cell{term.Text(string(e.ID)), state, {Text: term.Ago(i.Clock.Now(), e.CreatedAt), Colour: term.Faint},
 						term.Text(e.Name)}
 				}
-				p.Table("There is none.", []string{"engine", "state", "registered", "name"}, rows)
+				p.Table("There are no engines.", []string{"engine", "state", "registered", "name"}, rows)
 				cmdline.WriteMore(p, l.Next)
 			})
 	}
@@ -275,7 +275,7 @@ func engineTokens(i *cmdline.Invocation) *cobra.Command {
 				rows[n] = []term.Cell{term.Text(string(t.ID)), state, term.Text(string(t.Capability)), {Text: term.Ago(i.Clock.Now(), t.CreatedAt),
 					Colour: term.Faint}}
 			}
-			p.Table("There is none.", []string{"token", "state", "acts under", "issued"}, rows)
+			p.Table("The engine has no tokens.", []string{"token", "state", "acts under", "issued"}, rows)
 			cmdline.WriteMore(p, l.Next)
 		})
 	}
