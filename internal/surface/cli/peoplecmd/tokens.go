@@ -101,8 +101,8 @@ func tokenGrant(i *cmdline.Invocation) *cobra.Command {
 		Long: "A token narrows what its holder may do. One thing it adds: where the policy of a space says so (standard and permissive do), an " +
 			"agent or a service starts runs there\n" +
 			"under a token that names run.start, and not under *. A token that is derived from another one permits what both permit. " +
-			"It ends no later, and is revoked with it. Use the bearer like a key. A scope without an option permits nothing of its " +
-			"kind, but --room is * then.",
+			"It ends no later, and is revoked with it. Use the bearer like a key. A scope whose option you leave out permits " +
+			"nothing. Without --room the token holds in all rooms.",
 		Example: "  agentbox token grant AGENT --action run.start,file.read --read file,run --ends-after 8h\n  agentbox token grant AGENT " +
 			"--derive-from TOKEN --action file.read --read file",
 	}

@@ -23,7 +23,7 @@ func Approvals(i *cmdline.Invocation) *cobra.Command {
 	c.Flags().AddFlagSet(list.Flags())
 	c.AddCommand(list, approvalShow(i), approvalRequest(i), decide(i, "approve", "Approve exactly this action, once"), decide(i, "deny",
 		"Deny it; the run goes on with the next operation"),
-		decide(i, "hold", "Say that somebody looks into it; a final answer follows"), approvalWithdraw(i), approvalStanding(i), approvalRevoke(i))
+		decide(i, "hold", "Show that somebody works on the answer, which follows"), approvalWithdraw(i), approvalStanding(i), approvalRevoke(i))
 	return c
 }
 
