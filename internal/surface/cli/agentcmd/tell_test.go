@@ -93,7 +93,7 @@ func TestWhatFailsIsTold(t *testing.T) {
 turn 2
   waits until 2001-09-09 01:46:40.000 UTC: the model main is left alone
   ▸ tool call a tool: http_fetch  ✗ the room has no such tool
-  ▸ message half is done more follows
+  ▸ message half is done\nmore follows
   ▸ ask_person Which colour?
   waits for an answer: agentbox agent steer run_own ANSWER
   ▸ ask_person Which size?

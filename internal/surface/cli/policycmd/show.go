@@ -56,7 +56,7 @@ func policyNamed(i *cmdline.Invocation, cmd *cobra.Command, api *client.Client, 
 	s, err := i.Named(cmd.Context(), api, name)
 	if fault.CodeOf(err) == "space_not_found" {
 		return policy.Bundle{}, fault.New(fault.NotFound, "space_not_found", "no preset has the name %q, and no space the id or name",
-			term.OneLine(name, 60)).With("see: agentbox policy presets, agentbox space list")
+			term.OneLine(name, 60)).With("see: agentbox policy presets\nsee: agentbox space list")
 	}
 	if err != nil {
 		return policy.Bundle{}, err
