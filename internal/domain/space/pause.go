@@ -73,5 +73,5 @@ var (
 	ErrAlreadyPaused = fault.New(fault.Conflict, "space_already_paused", "the space is paused already")
 	// ErrNotPaused refuses to resume a space that is not paused.
 	ErrNotPaused = fault.New(fault.Conflict, "space_not_paused",
-		"nobody has paused the space; if a run in it waits for a person, it goes on with the answer")
+		"the space was not paused; if a run in it waits for a person, it goes on with the answer")
 )

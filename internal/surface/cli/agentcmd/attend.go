@@ -360,12 +360,12 @@ func (a *attended) tool(o run.Outline) {
 		a.open = t
 	}
 	if t.kind == tool.AskPerson {
-		a.askPerson(t)
+		sayItWaits(a, t)
 	}
 }
 
-// askPerson says that the agent waits for an answer, and how to give it.
-func (a *attended) askPerson(t *toolLine) {
+// sayItWaits says that the agent waits for the answer to a question of its tool ask_person, and how to give it.
+func sayItWaits(a *attended, t *toolLine) {
 	a.closeTool()
 	if a.editor != nil {
 		a.err.Line("  %s", a.err.Paint(term.Yellow, "the agent waits for your answer: type it"))

@@ -71,9 +71,9 @@ func Snippets(i *cmdline.Invocation) *cobra.Command {
 	s := snippet{i: i}
 	c := &cobra.Command{
 		Use: "exec [FILE] [ARG...]", Short: "Run a snippet in a new space, which is removed afterwards", Args: cobra.ArbitraryArgs,
-		Long: "Exec makes a space, runs a program in it, and removes the space. The program comes from a file, from standard input (-), or from " +
-			"the\ncommand line (--code). Its output appears as it comes, and its exit code is that of the command. Messages of Agentbox go to " +
-			"standard\nerror. The arguments of the program follow --.\n" +
+		Long: "Exec makes a space, runs a program in it, and removes the space. The program comes from a file, from standard input (-), or " +
+			"from\nthe command line (--code). Its output appears as it comes, and its exit code is that of the command. Messages of Agentbox " +
+			"go to\nstandard error. The arguments of the program follow --.\n" +
 			"Policy decides on the program as on everything else. If policy asks a person, the command shows the question, and the program\n" +
 			"waits for the answer.",
 		Example: "  echo 'print(6*7)' | agentbox exec -r python -\n  agentbox exec -r js -c 'console.log(process.argv.slice(2))' -- one two\n" +

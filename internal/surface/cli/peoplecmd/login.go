@@ -55,9 +55,8 @@ func Bootstrap(i *cmdline.Invocation) *cobra.Command {
 	var ws, name string
 	c := &cobra.Command{
 		Use: "bootstrap", Short: "Set the first passphrase of the owner", Args: cobra.NoArgs,
-		Long: "Bootstrap is for the person who runs the daemon: it takes the token in bootstrap.key in the data directory. The passphrase is a line of " +
-			"the standard\n" +
-			"input, which a terminal does not show. The owner logs in with it from anywhere: agentbox login.",
+		Long: "Bootstrap is for the person who runs the daemon: it takes the token in bootstrap.key in the data directory. The passphrase is " +
+			"a line\nof the standard input, which a terminal does not show. The owner logs in with it from anywhere: agentbox login.",
 	}
 	c.Flags().StringVar(&ws, "workspace", string(id.DefaultWorkspace), "the workspace")
 	c.Flags().StringVar(&name, "name", "owner", "name of the owner, if the workspace has none yet")
