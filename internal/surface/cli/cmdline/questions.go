@@ -311,7 +311,7 @@ func (i *Invocation) ask(prompt string) (line string, err error) {
 		line, err = i.ReadLine()
 	}
 	if !i.Asks {
-		fmt.Fprintln(i.Err, term.OneLine(line, 80))
+		fmt.Fprintln(i.Err, term.OneLine(strings.TrimSpace(line), 80))
 	}
 	return line, err
 }
