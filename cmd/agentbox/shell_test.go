@@ -145,7 +145,8 @@ func TestWhatIsTypedBeforeAQuestion(t *testing.T) {
 	x := openTerminal(t, 100, 30, "run", "weather", operations, "--ask", "--stream", "--data", c.dir)
 	x.sees("begun")
 	x.press("y\ny\ny")
-	if status, answer, _ := c.call("PUT", "/v1/spaces/"+space+"/files/typed", "it is", "Content-Type", "application/octet-stream"); status >= 300 {
+	typed := "/v1/spaces/" + space + "/files/typed"
+	if status, answer, _ := c.call("PUT", typed, "it is", "Content-Type", "application/octet-stream"); status >= 300 {
 		t.Fatalf("got %d %v", status, answer)
 	}
 	x.sees("Allow it?")

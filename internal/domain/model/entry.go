@@ -196,7 +196,7 @@ func (e Entry) Check() error {
 		return bad("base_url must be an http or https address without a user, a query or a fragment")
 	}
 	if u.Scheme == "http" && !e.AllowPrivate {
-		return bad("base_url must use https; http is for servers of one's own network, with allow_private")
+		return bad("base_url must use https; allow_private permits http, for servers of your own network")
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil && !Public(a) && !e.AllowPrivate {
 		return bad("%s is a private address; allow_private permits it", a)

@@ -33,7 +33,8 @@ var (
 	// ErrInvalidDecision refuses an answer that is none of approve, deny and hold.
 	ErrInvalidDecision = fault.New(fault.Invalid, "invalid_decision", "the decision must be approve, deny or hold")
 	// ErrAlreadyDecided refuses a second final answer.
-	ErrAlreadyDecided = fault.New(fault.Conflict, "approval_already_decided", "this approval was decided before; look at it again")
+	ErrAlreadyDecided = fault.New(fault.Conflict, "approval_already_decided",
+		"this question has its answer already; read it again to see who answered, and how")
 	// ErrAlreadyAssented refuses a second yes of the same person where policy demands two.
 	ErrAlreadyAssented = fault.New(fault.Conflict, "approval_already_assented",
 		"you have approved this; the policy demands that another person approves it too")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -252,5 +253,36 @@ func strict(raw []byte, into any) error {
 	return nil
 }
 
-// plain returns an error's text without the decoder's own prefix.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }
+// plain returns an error's text in words of JSON: without the decoder's own prefix, and without the types of this program.
+func plain(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fmt.Sprintf("the field %q has a JSON %s where a JSON %s is expected", wrong.Field, jsonWord(wrong.Value), jsonType(wrong.Type))
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
+// jsonWord returns the decoder's word for a value in full.
+func jsonWord(value string) string {
+	if value == "bool" {
+		return "boolean"
+	}
+	return value
+}
+
+// jsonType returns the type of the JSON values that fit a type of Go.
+func jsonType(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	}
+	return "number"
+}

@@ -194,12 +194,14 @@ func FuzzParseMessage(f *testing.F) {
 // TestWrongValuesNameTheirField holds what the agent reads of a value of the wrong JSON type.
 func TestWrongValuesNameTheirField(t *testing.T) {
 	for raw, want := range map[string]string{
-		`{"type":"shell","command":7}`: "operations[0]: cannot unmarshal number into Go struct field Operation.command of type string",
-		`{"type":"editFile","path":"a","edits":[{"oldContent":1,"newContent":"b"}]}`: "operations[0]: cannot unmarshal number into Go struct " +
-			"field " +
-			"Edit.edits.oldContent of type string",
-		`{"type":"shell","command":"a","env":{"A":1}}`: "operations[0]: cannot unmarshal number into Go struct field Operation.env of type " +
-			"string",
+		`{"type":"shell","command":7}`:                  `operations[0]: the field "command" has a JSON number where a JSON string is expected`,
+		`{"type":"shell","command":"a","env":{"A":1}}`:  `operations[0]: the field "env" has a JSON number where a JSON string is expected`,
+		`{"type":"shell","command":"a","env":[]}`:       `operations[0]: the field "env" has a JSON array where a JSON object is expected`,
+		`{"type":"shell","command":"a","stdin":"yes"}`:  `operations[0]: the field "stdin" has a JSON string where a JSON boolean is expected`,
+		`{"type":"shell","command":"a","timeout":true}`: `operations[0]: the field "timeout" has a JSON boolean where a JSON number is expected`,
+		`{"type":"editFile","path":"a","edits":{}}`:     `operations[0]: the field "edits" has a JSON object where a JSON array is expected`,
+		`{"type":"editFile","path":"a","edits":[{"oldContent":1,"newContent":"b"}]}`: `operations[0]: the field "edits.oldContent" has a ` +
+			`JSON number where a JSON string is expected`,
 	} {
 		m, err := run.ParseMessage([]byte(wrap(raw)))
 		if err != nil || m.Operations[0].Malformed != want {

@@ -72,5 +72,6 @@ var (
 	// ErrAlreadyPaused refuses to pause a paused space.
 	ErrAlreadyPaused = fault.New(fault.Conflict, "space_already_paused", "the space is paused already")
 	// ErrNotPaused refuses to resume a space that is not paused.
-	ErrNotPaused = fault.New(fault.Conflict, "space_not_paused", "the space is not paused")
+	ErrNotPaused = fault.New(fault.Conflict, "space_not_paused",
+		"the space was not paused; if a run in it waits for a person, it goes on with the answer")
 )

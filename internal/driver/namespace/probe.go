@@ -60,7 +60,7 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 	if err == nil {
 		err = p.start(ctx, "probe-", dir)
 	}
-	p.add("a space", err, "stands "+p.report.Start.Round(time.Microsecond).String()+" after it was asked for", mendStart(), "")
+	p.add("a space", err, "started in "+p.report.Start.Round(time.Millisecond).String(), mendStart(), "")
 	if err != nil {
 		return p.report
 	}

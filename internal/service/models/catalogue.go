@@ -201,7 +201,7 @@ func (s *Service) RemoveKey(ctx context.Context, origin event.Origin, ws id.Work
 	}
 	var wrong error
 	if !slices.ContainsFunc(settings.Keys, func(k model.KeyName) bool { return k.Name == name }) {
-		wrong = model.ErrNoKey
+		wrong = fault.New(fault.NotFound, model.ErrNoKey.Code, "no key has this name").With("see: agentbox model key ls")
 	}
 	permit, err := s.key(ctx, origin, ws, name, "remove", model.EventKeyRemoved, wrong)
 	if err != nil {

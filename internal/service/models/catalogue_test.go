@@ -132,7 +132,7 @@ func TestKeysAreNamedAndNowhereElse(t *testing.T) {
 	if err := f.RemoveKey(t.Context(), f.owner, ws, "zai"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.RemoveKey(t.Context(), f.owner, ws, "zai"); !errors.Is(err, model.ErrNoKey) {
+	if err := f.RemoveKey(t.Context(), f.owner, ws, "zai"); !errors.Is(err, model.ErrNoKey) || err.Error() != "no key has this name" {
 		t.Errorf("removed twice: %v", err)
 	}
 }

@@ -63,6 +63,7 @@ func Run(ctx context.Context, host cmdline.Host, args []string) int {
 	root := root(i)
 	cmdline.Shells(root)
 	cmdline.Helps(root)
+	cmdline.Fits(i, root)
 	root.SetArgs(args)
 	ran, err := root.ExecuteContextC(ctx)
 	if _, silent := errors.AsType[*cmdline.Ended](err); err != nil && !silent {

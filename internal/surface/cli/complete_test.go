@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/surface/cli/termtest"
 )
 
+// TestStoppedInWords ends a daemon that waits, and a command that says for itself what became of it.
 func TestStoppedInWords(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

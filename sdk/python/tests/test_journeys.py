@@ -269,6 +269,29 @@ def test_finding_a_daemon(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path:
         Agentbox(home=tmp_path)
 
 
+def test_the_key_of_the_local_owner_goes_nowhere_else(home: Path, tmp_path: Path) -> None:
+    with Agentbox(home=home) as local:
+        own = local.url
+    with Agentbox(url=own, home=home) as named:
+        list(named.spaces.list())  # the daemon knows the key
+        assert own in repr(named)
+    cases = [("http://127.0.0.1:1", home, f"goes to {own} only"), (own, tmp_path, "no key for"), ("x", home, "no key for")]
+    for url, folder, says in cases:
+        with pytest.raises(AgentboxError, match=says) as refused:
+            Agentbox(url=url, home=folder)
+        assert refused.value.code == "key_missing" and "AGENTBOX_KEY" in str(refused.value)
+    with pytest.raises(ValidationError, match="with http or https"):
+        Agentbox(url=own.removeprefix("http://"), key="abk_x")
+
+
+def test_what_is_shown_of_things(client: Agentbox) -> None:
+    with client.spaces.create(runtime="nano") as space, client.spaces.create(name="shown", runtime="nano") as named:
+        assert repr(space) == f"<space {space.id} in nano>"
+        assert repr(named) == f"<space shown {named.id} in nano>"
+        run = space.run([{"type": "shell", "command": "true"}])
+        assert repr(run) == f"<run {run.id}, completed>"
+
+
 def test_a_daemon_is_started_where_none_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AGENTBOX_HOME", str(tmp_path / "new"))
     with Sandbox() as box:

@@ -11,6 +11,7 @@ export interface Found {
 /**
  * discover finds a daemon as the command line does: AGENTBOX_URL and AGENTBOX_KEY, else the daemon of AGENTBOX_HOME or ~/.agentbox, whose
  * owner key only its user can read. A variable that is set and empty is an error. Options win over variables, and a given home does so too.
+ * The key of the local owner goes to the local daemon only.
  */
 export async function discover(given: { url?: string | undefined; key?: string | undefined; home?: string | undefined } = {}): Promise<Found> {
   const env: Record<string, string | undefined> = typeof process === 'undefined' ? {} : process.env
@@ -32,11 +33,26 @@ export async function discover(given: { url?: string | undefined; key?: string |
       throw new AgentboxError(`${what} cannot be read from ${folder}`, { code: 'daemon_not_running', suggestion: 'start a daemon with: agentbox up', cause: err })
     }
   }
-  const state = url ? undefined : (JSON.parse(await read('daemon.json', "the daemon's address")) as { addr: string; pid: number })
-  if (state && !lives(state.pid)) {
+  const noKey = (why = '', cause?: unknown): AgentboxError =>
+    new AgentboxError(`no key for ${url}${why}`, { code: 'key_missing', suggestion: 'give the client a key, or set AGENTBOX_KEY', cause })
+  const text = await read('daemon.json', "the daemon's address").catch((err: unknown) => {
+    throw url ? noKey('', err) : err
+  })
+  const state = JSON.parse(text) as { addr: string; pid: number }
+  if (url && hostOf(url) !== state.addr) throw noKey(`; the local owner's key goes to http://${state.addr} only`)
+  if (!lives(state.pid)) {
     throw new AgentboxError(`the daemon of ${folder} (process ${state.pid}) has ended`, { code: 'daemon_not_running', suggestion: 'start a daemon with: agentbox up' })
   }
-  return { url: url ?? `http://${state?.addr}`, key: key ?? (await read('owner.key', "the owner's key")).trim(), from: folder }
+  return { url: url ?? `http://${state.addr}`, key: key ?? (await read('owner.key', "the owner's key")).trim(), from: folder }
+}
+
+/** hostOf is the host and the port of an address; undefined where it is none. */
+function hostOf(address: string): string | undefined {
+  try {
+    return new URL(address).host
+  } catch {
+    return undefined
+  }
 }
 
 /** home is the data directory of the local daemon. */

@@ -1,4 +1,4 @@
-import { AgentboxError, NetworkError, RateLimitError, TimeoutError, UnavailableError, fromProblem } from './errors.js'
+import { AgentboxError, NetworkError, RateLimitError, TimeoutError, UnavailableError, ValidationError, fromProblem } from './errors.js'
 import type { Problem } from './schema.js'
 import { messages, type Message } from './sse.js'
 
@@ -39,6 +39,12 @@ export class Transport {
   readonly #options: TransportOptions
 
   constructor(options: TransportOptions) {
+    if (!/^https?:\/\//.test(options.url)) {
+      throw new ValidationError(`${options.url} is not the address of a daemon`, {
+        code: 'config_invalid',
+        suggestion: 'write it with http or https, as in http://127.0.0.1:7433',
+      })
+    }
     this.url = options.url
     this.#options = options // with the key, which nothing shows
   }

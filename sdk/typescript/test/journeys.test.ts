@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { after, before, test } from 'node:test'
 import {
-  Agentbox, ApprovalRequiredError, AuthenticationError, ConflictError, NetworkError, NotFoundError, PolicyDeniedError, TimeoutError, ValidationError, discover, tools, type schema,
+  Agentbox, AgentboxError, ApprovalRequiredError, AuthenticationError, ConflictError, NetworkError, NotFoundError, PolicyDeniedError, TimeoutError, ValidationError, discover, tools, type schema,
 } from '../src/index.js'
 import { Daemon } from '../src/testing.js'
 
@@ -250,6 +250,19 @@ test('discovery: the environment, a data directory, and clear errors', async () 
     delete process.env.AGENTBOX_KEY
   }
   await assert.rejects(discover({ home: '/nonexistent' }), /start a daemon|cannot be read/)
+})
+
+test('discovery: the key of the local owner goes nowhere else', async () => {
+  const named = await discover({ url: daemon.url, home: daemon.home })
+  assert.deepEqual([named.url, named.key], [daemon.url, daemon.key])
+  for (const [url, home, says] of [
+    ['http://127.0.0.1:1', daemon.home, /goes to http:.* only/],
+    ['no address', daemon.home, /no key for no address/],
+    [daemon.url, '/nonexistent', /no key for/],
+  ] as const) {
+    await assert.rejects(discover({ url, home }), (err: AgentboxError) => says.test(err.message) && err.code === 'key_missing')
+  }
+  assert.throws(() => new Agentbox({ url: '127.0.0.1:7433', key: 'abk_x' }), (err) => err instanceof ValidationError && /with http/.test(err.suggestion ?? ''))
 })
 
 test('a daemon is started where none runs, and ended', async () => {

@@ -98,7 +98,8 @@ type work struct {
 	Calls     []step.Call       `json:"tool_calls"`
 	Used      *model.Used       `json:"usage,omitempty"` // of models; nil before the first request
 	Currency  string            `json:"currency,omitempty"`
-	Questions []policy.Approval `json:"questions"` // that wait for a person
+	Questions []policy.Approval `json:"questions"`      // that wait for a person
+	Asks      string            `json:"asks,omitempty"` // what its tool ask_person has asked, while it waits for the answer
 }
 
 // find returns a run of an agent. It returns not_an_agent for other runs.
@@ -158,6 +159,9 @@ func read(ctx context.Context, api *client.Client, r id.Run) (work, error) {
 	if w.Status.Ended() {
 		return w, nil
 	}
+	if w.For == forAnswer {
+		w.Asks = lastAsked(ctx, api, w.Thread)
+	}
 	asked := []id.Run{r}
 	for _, c := range w.Calls {
 		if c.Status == step.Running && c.Child != "" {
@@ -174,6 +178,24 @@ func read(ctx context.Context, api *client.Client, r id.Run) (work, error) {
 		}
 	}
 	return w, nil
+}
+
+// forAnswer is what a run waits for whose tool ask_person has asked.
+const forAnswer = "answer"
+
+// lastAsked returns the last message in a thread that no person has posted; "" where the caller may not read it.
+func lastAsked(ctx context.Context, api *client.Client, t id.Thread) string {
+	const most = 50 // messages of people that came after the question
+	l, err := api.Messages(ctx, t, "", most)
+	if err != nil {
+		return ""
+	}
+	for _, m := range slices.Backward(l.Messages) {
+		if m.SenderType != id.User {
+			return m.Content
+		}
+	}
+	return ""
 }
 
 func agentShow(i *cmdline.Invocation) *cobra.Command {
@@ -215,15 +237,17 @@ func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 	if w.Agent.Blueprint != "" {
 		agent = fmt.Sprintf("%s, version %d, %s", w.Agent.Blueprint, w.Agent.Edition, short(w.Agent.Locked.String()))
 	}
+	summary, failed, why := "", "error", w.Error
+	if w.Reported != nil {
+		summary, why = w.Reported.Summary, cmdline.First(w.Reported.Message, w.Error)
+	}
+	if w.Status == run.Cancelled {
+		failed = "reason"
+	}
 	p.Fields("run", string(w.ID), "status", state, "agent", agent, "sub-agent of", parent, "pins", strings.Join(pins, ", "),
 		"space", string(w.Agent.Space), "thread",
 		string(w.Thread), "asked for", term.Ago(now, w.CreatedAt), "took", took, "turns", fmt.Sprint(w.Turns), "tool calls",
-		callCounts(w.Calls), "models", usedText(w.Used, w.Currency))
-	if w.Reported != nil {
-		p.Fields("summary", w.Reported.Summary, "error", cmdline.First(w.Reported.Message, w.Error))
-	} else {
-		p.Fields("error", w.Error)
-	}
+		callCounts(w.Calls), "models", usedText(w.Used, w.Currency), "summary", summary, failed, why, "asks", w.Asks)
 	runview.WriteKept(p, w.Run)
 	for _, a := range w.Questions {
 		p.Line("")
@@ -231,8 +255,11 @@ func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 		p.Line("%s", p.Paint(term.Faint, "agentbox approvals approve|deny "+string(a.ID)))
 	}
 	if len(w.Questions) == 0 && !w.Status.Ended() && w.Thread != "" {
-		p.Line("%s", p.Paint(term.Faint, "\ntell it something: agentbox agent steer "+string(w.ID)+" TEXT\n"+
-			"end it: agentbox agent stop "+string(w.ID)))
+		steer := "tell it something: agentbox agent steer " + string(w.ID) + " TEXT"
+		if w.For == forAnswer {
+			steer = "answer it: agentbox agent steer " + string(w.ID) + " ANSWER"
+		}
+		p.Line("%s", p.Paint(term.Faint, "\n"+steer+"\nend it: agentbox agent stop "+string(w.ID)))
 	}
 }
 
@@ -264,6 +291,8 @@ func usedText(u *model.Used, currency string) string {
 	}
 	said := fmt.Sprintf("%s, %d tokens", term.Count(u.Requests, "request"), u.Usage.Tokens())
 	switch {
+	case u.Unpriced == 0 && u.Cost == 0 && u.Usage.Tokens() == 0:
+		return said
 	case u.Unpriced == u.Requests:
 		return said + ", no price is known"
 	case u.Unpriced > 0:

@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/tool"
 	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/runview"
 	"agentbox/internal/surface/cli/term"
@@ -358,6 +359,21 @@ func (a *attended) tool(o run.Outline) {
 		fmt.Fprint(a.i.Err, callLine(a.err, t.kind, t.summary))
 		a.open = t
 	}
+	if t.kind == tool.AskPerson {
+		sayItWaits(a, t)
+	}
+}
+
+// sayItWaits says that the agent waits for the answer to a question of its tool ask_person, and how to give it.
+func sayItWaits(a *attended, t *toolLine) {
+	a.closeTool()
+	if a.editor != nil {
+		a.err.Line("  %s", a.err.Paint(term.Yellow, "the agent waits for your answer: type it"))
+		return
+	}
+	a.err.Line("%s", callLine(a.err, t.kind, t.summary))
+	a.err.Line("  %s", a.err.Paint(term.Yellow, "the agent waits for an answer: a line /steer ANSWER, or agentbox agent steer "+
+		string(a.run.ID)+" ANSWER"))
 }
 
 // callLine returns the line of a tool call without its result.

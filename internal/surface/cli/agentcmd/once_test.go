@@ -55,3 +55,27 @@ func TestACallThatAskedIsDrawnOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestAQuestionOfTheAgentSaysHowToAnswer draws the call of ask_person: at a terminal, and where no person types.
+func TestAQuestionOfTheAgentSaysHowToAnswer(t *testing.T) {
+	for name, want := range map[string]string{
+		"a terminal": "  ▸ ask_person Which colour?\n  the agent waits for your answer: type it\n",
+		"a pipe": "  ▸ ask_person Which colour?\n  the agent waits for an answer: a line /steer ANSWER, or agentbox agent steer run_1 " +
+			"ANSWER\n",
+	} {
+		q := questionedAtATerminal(t)
+		q.run.ID, q.blind = "run_1", true
+		if name == "a pipe" {
+			q.editor = nil
+		}
+		ask := run.Outline{ID: "tc_1", Type: "ask_person", Summary: "Which colour?"}
+		for _, f := range framesOf(t, ask, ask) { // the call goes on after a crash
+			if err := q.frame(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := strings.TrimPrefix(q.screen.String(), "\x1b[?2004h"); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/surface/cli/cmdline"
@@ -43,12 +44,12 @@ func agentRun(i *cmdline.Invocation) *cobra.Command {
 		Example: "  agentbox agent run reporter \"sum up notes.md in three lines\" --space notes\n" +
 			"  agentbox agent run reporter.yaml - < task.md",
 	}
-	c.Flags().IntVar(&t.Version, "version", 0, "of the blueprint; the newest if not named")
+	c.Flags().IntVar(&t.Version, "version", 0, "version of the blueprint (default: the newest)")
 	c.Flags().StringVar(&space, "space", "", "the space in which it works")
 	cmdline.RoomFlag(i, c, &room)
 	c.Flags().StringVar((*string)(&t.Thread), "thread", "",
 		"a thread of the room; the agent is told what people post there (default: a new one)")
-	c.Flags().StringVar(&t.Title, "title", "", "what the run is called")
+	c.Flags().StringVar(&t.Title, "title", "", "title of the run")
 	c.Flags().BoolVar(&ask, "ask", false, "ask here what a person has to decide, also where the input is not a terminal")
 	c.Flags().BoolVarP(&detach, "detach", "d", false, "print the run, and do not follow it")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -202,11 +203,23 @@ func named(ctx context.Context, api *client.Client, name string, err error) erro
 func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run, ask bool) error {
 	p := i.Printer(i.Err)
 	if !ask {
-		return Follow(ctx, p, api, made, nil)
+		return leftAtWork(ctx, made.ID, Follow(ctx, p, api, made, nil))
 	}
 	who := &person{i: i, api: api, p: p, run: made.ID}
 	defer who.leave()
-	return follow(ctx, p, api, made, who.answer, who)
+	return leftAtWork(ctx, made.ID, follow(ctx, p, api, made, who.answer, who))
+}
+
+// leftAtWork returns the error of a command that no longer follows a run, which goes on. It names the command that follows it again.
+func leftAtWork(ctx context.Context, r id.Run, err error) error {
+	again := "follow it again: agentbox agent follow " + string(r)
+	if err != nil && ctx.Err() != nil {
+		return fault.New(fault.Unavailable, cmdline.CodeInterrupted, "the agent goes on working on %s", r).With(again)
+	}
+	if f, ok := cmdline.AsFault(err); ok && f.Kind == fault.Unavailable {
+		return f.With(strings.TrimPrefix(f.Suggestion+"\n"+again, "\n"))
+	}
+	return err
 }
 
 // Follow tells what an agent does, until its run ends. It calls answer for each question that a person has to answer. With nil the question
@@ -227,6 +240,7 @@ func follow(ctx context.Context, p *term.Printer, api *client.Client, made run.R
 	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
 		run.EventCreated, run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, step.EventFailed,
 		step.EventUnknown, policy.DeniedType, policy.ApprovalRequestedType, model.EventDeferred, model.EventAnswered,
+		room.EventMessageCreated,
 	}}
 	told := teller{p: p, api: api, made: made, titles: map[string]string{}, failed: map[id.Run]bool{}}
 	following, stop := context.WithCancel(ctx)
@@ -311,6 +325,7 @@ func reportOf(ctx context.Context, i *cmdline.Invocation, api *client.Client, ma
 	if shown.Reported != nil && shown.Reported.Message != "" {
 		why = shown.Reported.Message
 	}
-	return fault.New(fault.Conflict, "agent_run_failed", "the run %s: %s", runview.Stands(shown.Status), term.OneLine(why, 300)).
-		With("see what it did: agentbox agent show " + string(made.ID))
+	cmdline.Complain(i.Err, i.Printer(i.Err), fault.New(fault.Conflict, "agent_run_failed", "the run %s: %s",
+		runview.Stands(shown.Status), term.OneLine(why, 300)).With("see what it did: agentbox agent show "+string(made.ID)))
+	return &cmdline.Ended{Code: cmdline.ExitInternal} // as every run that failed or was cancelled
 }

@@ -11,8 +11,10 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
+	"agentbox/internal/domain/tool"
 	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/term"
 )
@@ -25,6 +27,7 @@ type teller struct {
 	titles map[string]string // of the operations of runs in spaces, by key
 	failed map[id.Run]bool   // the runs in spaces of which it has printed a failure
 	last   string            // the refusal of a call that this turn has printed last
+	asking int               // calls of ask_person whose question it has not printed yet
 
 	proposals proposals
 }
@@ -66,12 +69,32 @@ func (t *teller) tell(ctx context.Context, e event.Event) {
 			t.p.Line("%s", t.p.Paint(term.Faint, term.OneLine(turn.Title, width)))
 		}
 	case step.EventInvoked:
-		if call, err := event.Decode[step.Invoked](e); err == nil && !own {
+		call, err := event.Decode[step.Invoked](e)
+		switch {
+		case err != nil:
+		case call.Tool == tool.AskPerson:
+			t.asking++ // the message with the question follows
+		case !own:
 			t.p.Line("  %s", term.OneLine(call.Tool+": "+call.Title, width))
+		}
+	case room.EventMessageCreated:
+		if said, err := event.Decode[room.MessageCreated](e); err == nil && said.SenderType != id.User {
+			t.message(said.Content)
 		}
 	case step.EventFailed, step.EventUnknown:
 		t.failure(ctx, e)
 	}
+}
+
+// message prints what the agent, or one of its sub-agents, has posted in the thread. After a call of ask_person it is the question.
+func (t *teller) message(text string) {
+	if t.asking == 0 {
+		t.p.Line("%s", callLine(t.p, "message", text))
+		return
+	}
+	t.asking--
+	t.p.Line("  %s %s", t.p.Paint(term.Cyan, "▸ "+tool.AskPerson), term.Wrapped(term.Plain(text), t.p.Width, len("    ")))
+	t.p.Line("%s", t.p.Paint(term.Yellow, "  waits for an answer: agentbox agent steer "+string(t.made.ID)+" ANSWER"))
 }
 
 // refused prints a call that policy has refused before it began. The loop may ask about one call again and again.

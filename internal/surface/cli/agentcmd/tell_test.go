@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/surface/cli/term"
@@ -72,6 +73,12 @@ func TestWhatFailsIsTold(t *testing.T) {
 		of(own, step.EventCreated, step.Created{Title: "turn 2"}),
 		of(own, model.EventDeferred, model.Deferred{Reason: "the model main is left alone", Until: time.Unix(1e9, 0)}),
 		of(own, policy.DeniedType, denied),
+		of(own, room.EventMessageCreated, room.MessageCreated{SenderType: id.Service, Content: "half is done\nmore follows"}),
+		of(own, step.EventInvoked, step.Invoked{Tool: "ask_person"}),
+		of("", room.EventMessageCreated, room.MessageCreated{SenderType: id.Service, Content: "Which colour?"}),
+		of("", room.EventMessageCreated, room.MessageCreated{SenderType: id.User, Content: "blue"}),
+		of(child, step.EventInvoked, step.Invoked{Tool: "ask_person"}), // a sub-agent
+		of("", room.EventMessageCreated, room.MessageCreated{SenderType: id.Service, Content: "Which size?"}),
 	} {
 		told.tell(t.Context(), e)
 	}
@@ -86,6 +93,11 @@ func TestWhatFailsIsTold(t *testing.T) {
 turn 2
   waits until 2001-09-09 01:46:40.000 UTC: the model main is left alone
   ▸ tool call a tool: http_fetch  ✗ the room has no such tool
+  ▸ message half is done\nmore follows
+  ▸ ask_person Which colour?
+  waits for an answer: agentbox agent steer run_own ANSWER
+  ▸ ask_person Which size?
+  waits for an answer: agentbox agent steer run_own ANSWER
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

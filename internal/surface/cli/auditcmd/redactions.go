@@ -18,7 +18,7 @@ func auditRedact(i *cmdline.Invocation) *cobra.Command {
 		Use: "redact [EVENT]", Short: "Destroy the data of an event, or of every event of a run, for good", Args: cobra.MaximumNArgs(1),
 		Long: "Redact destroys the key under which the data of an event are sealed, and the data themselves: in the log, in the documents that " +
 			"were folded\n" +
-			"from them, in the content that the event brought, and in every backup that has not the keys. The event stays, with who, when, which " +
+			"from them, in the content that the event brought, and in every backup without the keys. The event stays, with who, when, which " +
 			"type and its hash,\n" +
 			"so that the log verifies and earlier proofs hold. The reason stays too. It cannot be undone. docs/FORGETTING.md says what it cannot " +
 			"reach.",

@@ -158,6 +158,13 @@ func (i *Invocation) offered(cmd *cobra.Command, stands, begun string) ([]string
 			return i.CompleteApprovals(cmd, nil, begun)
 		case "WORKSPACE":
 			return i.CompleteWorkspaces(cmd, nil, begun)
+		case "BLUEPRINT": // or the file of one
+			names, _ := i.completeBlueprints(cmd)
+			return names, cobra.ShellCompDirectiveDefault
+		case "SERVER":
+			return i.completeServers(cmd)
+		case "NAME", "NAME@VERSION":
+			return i.completeNames(cmd)
 		case "LABEL":
 			return enumerations["label list label"], cobra.ShellCompDirectiveNoFileComp
 		case "ROLE":
@@ -191,7 +198,7 @@ var enumerations = map[string][]string{
 	"context language": {"python", "js", "ts"},
 	"exec language":    {"python", "js", "ts", "bash", "wasm"},
 	"runtime":          {"auto", "nano", "heavy"},
-	"tier":             {"auto", "namespace", "microvm"},
+	"tier":             {"auto", "nano", "heavy", "namespace"},
 	"zone":             {"sandbox", "supervised", "high_stakes"},
 }
 
@@ -205,6 +212,16 @@ func (i *Invocation) values(cmd *cobra.Command, f *pflag.Flag) offer {
 		if words, known := enumerations[name]; known {
 			return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 		}
+	}
+	switch {
+	case f.Name == "blueprint":
+		return i.soon(func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return i.completeBlueprints(cmd)
+		})
+	case cmd.Name() == "chat" && f.Name == "model":
+		return i.soon(func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return i.completeModels(cmd)
+		})
 	}
 	if kind := strings.ToUpper(f.Name); slices.Contains([]string{"RUN", "ROOM", "SPACE", "THREAD", "WORKSPACE"}, kind) {
 		return i.soon(func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -2,7 +2,7 @@ package cmdline
 
 import "testing"
 
-// TestStoppedInWords ends a daemon that waits, and a command that says for itself what became of it.
+// TestNamesAreOfferedBeforeIds offers what has an id and a name.
 func TestNamesAreOfferedBeforeIds(t *testing.T) {
 	for _, c := range []struct{ id, name, begun, want string }{
 		{"spc_1", "lab", "", "lab\tspc_1"},

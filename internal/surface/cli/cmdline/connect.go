@@ -100,15 +100,22 @@ func (i *Invocation) Connect(ctx context.Context) (*client.Client, error) {
 // localOnly keeps the local owner's key from being sent to another daemon than the local one.
 func localOnly(ctx context.Context, i *Invocation, address, dir string) error {
 	found, err := i.Serving(ctx, dir)
-	if err != nil {
+	switch {
+	case fault.CodeOf(err) == codeNotRunning: // the caller has named another daemon
+		return noKey(address, "")
+	case err != nil:
 		return err
 	}
 	want, errA := url.Parse(address)
 	have, errB := url.Parse(found.URL())
 	if errA != nil || errB != nil || want.Host != have.Host {
-		return fault.New(fault.Denied, "key_missing", "no key for %s; the local owner's key goes to %s only", term.OneLine(address, 80),
-			found.URL()).
-			With("set AGENTBOX_KEY or name a file with --key-file")
+		return noKey(address, "; the local owner's key goes to "+found.URL()+" only")
 	}
 	return nil
+}
+
+// noKey refuses to call a daemon without a key.
+func noKey(address, why string) error {
+	return fault.New(fault.Denied, "key_missing", "no key for %s%s", term.OneLine(address, 80), why).
+		With("set AGENTBOX_KEY or name a file with --key-file")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -102,6 +103,9 @@ func Save(target string, content io.Reader, force bool) (int64, error) {
 
 // Unreadable makes the fault of a local file that cannot be read.
 func Unreadable(err error, path string) *fault.Error {
+	if of, ok := errors.AsType[*fs.PathError](err); ok && of.Path == path {
+		err = of.Err // the sentence names the path
+	}
 	return fault.Wrap(err, fault.Invalid, "file_unreadable", "%s cannot be read", term.OneLine(path, 200))
 }
 

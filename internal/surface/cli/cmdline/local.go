@@ -29,23 +29,26 @@ func (l Located) URL() string { return "http://" + l.Addr }
 
 const advice = "start one with: agentbox up"
 
+// codeNotRunning is the error code of a data directory on which no daemon runs.
+const codeNotRunning = "daemon_not_running"
+
 // locate finds the daemon of a data directory and makes sure that it lives.
 func locate(dir string) (Located, error) {
 	text, err := ReadOrdinary(filepath.Join(dir, "daemon.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Located{}, fault.New(fault.Unavailable, "daemon_not_running", "no daemon runs on %s", dir).With(advice)
+		return Located{}, fault.New(fault.Unavailable, codeNotRunning, "no daemon runs on %s", dir).With(advice)
 	}
 	if err != nil {
-		return Located{}, fault.Wrap(err, fault.Unavailable, "daemon_not_running", "the daemon's address cannot be read from %s",
+		return Located{}, fault.Wrap(err, fault.Unavailable, codeNotRunning, "the daemon's address cannot be read from %s",
 			dir).With(advice)
 	}
 	var l Located
 	if err := json.Unmarshal(text, &l); err != nil || l.Addr == "" || l.PID <= 0 {
-		return Located{}, fault.New(fault.Unavailable, "daemon_not_running", "daemon.json in %s does not say where a daemon serves",
+		return Located{}, fault.New(fault.Unavailable, codeNotRunning, "daemon.json in %s does not say where a daemon serves",
 			dir).With(advice)
 	}
 	if !host.Lives(l.PID) {
-		return Located{}, fault.New(fault.Unavailable, "daemon_not_running", "the daemon of %s (process %d) has ended without saying so", dir,
+		return Located{}, fault.New(fault.Unavailable, codeNotRunning, "the daemon of %s (process %d) has ended without saying so", dir,
 			l.PID).With(advice)
 	}
 	return l, nil

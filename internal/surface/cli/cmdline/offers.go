@@ -151,3 +151,47 @@ func (i *Invocation) CompleteWorkspaces(cmd *cobra.Command, args []string, _ str
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
+
+// completeBlueprints offers the registered blueprints.
+func (i *Invocation) completeBlueprints(cmd *cobra.Command) ([]string, cobra.ShellCompDirective) {
+	return i.fromDaemon(cmd, func(ctx context.Context, api *client.Client) (found []string, err error) {
+		all, err := Blueprints(ctx, api)
+		for _, b := range all {
+			found = append(found, b.Name+"\t"+term.OneLine(b.Summary.Description, 60))
+		}
+		return found, err
+	})
+}
+
+// completeModels offers the models of the catalogue.
+func (i *Invocation) completeModels(cmd *cobra.Command) ([]string, cobra.ShellCompDirective) {
+	return i.fromDaemon(cmd, func(ctx context.Context, api *client.Client) (found []string, err error) {
+		all, err := api.Models(ctx)
+		for _, m := range all.Models {
+			found = append(found, m.Name+"\t"+term.OneLine(m.Model, 60))
+		}
+		return found, err
+	})
+}
+
+// completeServers offers the MCP servers.
+func (i *Invocation) completeServers(cmd *cobra.Command) ([]string, cobra.ShellCompDirective) {
+	return i.fromDaemon(cmd, func(ctx context.Context, api *client.Client) (found []string, err error) {
+		all, err := api.ToolServers(ctx)
+		for _, s := range all {
+			found = append(found, s.Name+"\t"+term.OneLine(First(s.URL, s.Command), 60))
+		}
+		return found, err
+	})
+}
+
+// completeNames offers the things that a NAME of the command means: models or blueprints that there are. A new name is not offered.
+func (i *Invocation) completeNames(cmd *cobra.Command) ([]string, cobra.ShellCompDirective) {
+	switch cmd.Parent().Name() + " " + cmd.Name() {
+	case "model show", "model test", "model rm", "model record":
+		return i.completeModels(cmd)
+	case "blueprint show", "blueprint rm":
+		return i.completeBlueprints(cmd)
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}

@@ -302,13 +302,18 @@ func (i *Invocation) DropTyped() error {
 	return nil
 }
 
-// ask shows a prompt and reads one line of the person's input.
-func (i *Invocation) ask(prompt string) (string, error) {
+// ask shows a prompt and reads one line of the person's input. A line that no terminal has shown is shown behind the prompt.
+func (i *Invocation) ask(prompt string) (line string, err error) {
 	if i.Answers != nil {
-		return i.Answers(prompt)
+		line, err = i.Answers(prompt)
+	} else {
+		fmt.Fprint(i.Err, prompt)
+		line, err = i.ReadLine()
 	}
-	fmt.Fprint(i.Err, prompt)
-	return i.ReadLine()
+	if !i.Asks {
+		fmt.Fprintln(i.Err, term.OneLine(strings.TrimSpace(line), 80))
+	}
+	return line, err
 }
 
 // ReadLine reads one line of the person's input.

@@ -1,6 +1,24 @@
 package cmdline
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
+
+// TestAnAnswerStandsBehindItsQuestion reads answers. A terminal has shown what was typed; what comes from elsewhere is shown by the command.
+func TestAnAnswerStandsBehindItsQuestion(t *testing.T) {
+	for _, c := range []struct {
+		asks       bool
+		in, screen string
+	}{{false, "y\n", "Allow it? y\n"}, {false, "", "Allow it? \n"}, {true, "y\n", "Allow it? "}} {
+		var screen strings.Builder
+		i := &Invocation{Host: Host{In: strings.NewReader(c.in), Err: &screen, Asks: c.asks}}
+		line, err := i.ask("Allow it? ")
+		if strings.TrimSpace(line) != strings.TrimSpace(c.in) || (err == nil) != (c.in != "") || screen.String() != c.screen {
+			t.Errorf("%+v: got %q, %v and the screen %q", c, line, err, screen.String())
+		}
+	}
+}
 
 // TestAShortQuestionHidesNothingThatMatters folds rendered actions.
 func TestAShortQuestionHidesNothingThatMatters(t *testing.T) {

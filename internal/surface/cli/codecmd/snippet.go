@@ -71,18 +71,17 @@ func Snippets(i *cmdline.Invocation) *cobra.Command {
 	s := snippet{i: i}
 	c := &cobra.Command{
 		Use: "exec [FILE] [ARG...]", Short: "Run a snippet in a new space, which is removed afterwards", Args: cobra.ArbitraryArgs,
-		Long: "Exec makes a space, runs a program there that comes from a file, from standard input (-) or from the command line (--code), and " +
-			"removes the space. The\n" +
-			"output of the program appears as it comes, and its exit code is the command's. Messages of Agentbox itself go to standard " +
-			"error. Arguments of the program stand behind --.\n" +
-			"The program passes the gate as everything does: where policy asks a person, the question is shown, and the program waits for the " +
-			"answer.",
+		Long: "Exec makes a space, runs a program in it, and removes the space. The program comes from a file, from standard input (-), or " +
+			"from\nthe command line (--code). Its output appears as it comes, and its exit code is that of the command. Messages of Agentbox " +
+			"go to\nstandard error. The arguments of the program follow --.\n" +
+			"Policy decides on the program as on everything else. If policy asks a person, the command shows the question, and the program\n" +
+			"waits for the answer.",
 		Example: "  echo 'print(6*7)' | agentbox exec -r python -\n  agentbox exec -r js -c 'console.log(process.argv.slice(2))' -- one two\n" +
 			"  agentbox exec report.py --file data.csv --out report.md\n  agentbox exec -r bash -c 'date' --runtime nano --seed 7 --json",
 	}
 	f := c.Flags()
 	f.StringVarP(&s.language, "language", "r", "",
-		"what it is written in: python, js, ts, bash or wasm (default: what its name or its first line says)")
+		"language of the program: python, js, ts, bash or wasm (default: by its name or its first line)")
 	f.StringVarP(&s.code, "code", "c", "", "the program itself")
 	f.StringVar(&s.q.Runtime, "runtime", "", "what it runs in: auto, heavy or a tier's name (default auto: nano until it needs more)")
 	f.StringVar(&s.q.Policy, "policy", "", "policy preset: restrictive, standard or permissive (default standard)")
@@ -92,8 +91,8 @@ func Snippets(i *cmdline.Invocation) *cobra.Command {
 	f.BoolVarP(&s.force, "force", "f", false, "let --out replace files of this machine")
 	f.StringArrayVar(&s.env, "env", nil, "NAME=VALUE in its environment; repeatable")
 	f.StringVar(&s.timeout, "timeout", "", "how long it may run, for example 90s (default 30s, or what policy allows)")
-	f.StringVar(&s.seed, "seed", "", "any text, which decides what chance brings where the tier is nano; its clock then begins at "+
-		seededClock+", so that all is the same each time")
+	f.StringVar(&s.seed, "seed", "", "a text that seeds the random numbers of the nano tier; its clock then begins at "+seededClock+
+		", so that each execution is the same")
 	f.StringVar(&s.clock, "clock", "", "where the clock of the nano tier begins, as in 2026-01-02T15:04:05Z (default: now)")
 	f.BoolVar(&s.q.BestEffort, "best-effort", false, "accept a host that cannot enforce every limit")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -183,7 +182,7 @@ func (s *snippet) program(from string) ([]byte, error) {
 	default:
 		f, err := os.Open(from)
 		if err != nil {
-			return nil, cmdline.Unreadable(err, from)
+			return nil, cmdline.Unreadable(err, from).With("the program itself goes behind --code, or comes from standard input with -")
 		}
 		defer f.Close()
 		in = f

@@ -39,32 +39,32 @@ func Up(i *cmdline.Invocation) *cobra.Command {
 	c.Flags().BoolVar(&d.Floating, "floating-pins", false,
 		"run agents also when a pin of their blueprint is missing or does not fit; for work on a blueprint")
 	c.Flags().StringVar(&d.Engine, "engine", "embedded",
-		"who executes runs of operations that wait for an engine: embedded, the daemon itself, or external, others")
+		"who executes runs of operations that wait for an engine: embedded (the daemon) or external (other programs)")
 	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0,
 		"how many effects one principal may cause within an hour; 0 means without limit")
 	c.Flags().StringVar(&quota, "content-quota", "",
 		"how much content the log of a workspace may name, for example 200G; 0 means without limit (default 64 GiB)")
 	c.Flags().IntVar(&d.KeepSnapshots, "keep-snapshots", 0, "how many snapshots of a space gc keeps; 0 means as many as fit")
 	c.Flags().StringVar(&keepFor, "keep-snapshots-for", "",
-		"how long gc keeps snapshots, for example 30d; the newest stays (default: however long)")
+		"how long gc keeps snapshots, for example 30d; the newest stays (default: without limit)")
 	c.Flags().DurationVar(&d.ApprovalTime, "approval-time", 0,
 		"time after which a question that nobody answered expires, from 1s to 168h (default 24h)")
 	c.Flags().DurationVar(&d.ClaimTime, "claim-time", 0,
-		"time after which the run of an engine that is silent is another's, from 1s to 1h (default 30s)")
+		"time after which another engine may claim the run of a silent one, from 1s to 1h (default 30s)")
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "",
 		"file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Retention, "retention", nil,
-		"how long the data of events are kept before they are redacted: an event type or its beginning with a star, and a time, as in "+
-			"run.*=30d; repeatable (default: for good)")
+		"TYPE=TIME: how long the data of events of a type are kept before they are redacted, for example run.*=30d; repeatable "+
+			"(default: for good)")
 	c.Flags().StringArrayVar(&d.Rates, "rate", nil,
-		"how many requests one principal may make in a minute: spaces, runs, files, claims, general or failures, =, and a number up to "+
-			"1000000; streams=N are those open at once; owner=N are the spaces, runs and files of an owner; repeatable (default: spaces=10 "+
-			"runs=60 files=300 claims=1000 general=1000 failures=60 streams=32 owner=1000)")
+		"NAME=NUMBER: requests that one principal may make in a minute, up to 1000000. NAME is spaces, runs, files, claims, general or "+
+			"failures; streams counts those open at once; owner is for the spaces, runs and files of an owner; repeatable (default: "+
+			"spaces=10 runs=60 files=300 claims=1000 general=1000 failures=60 streams=32 owner=1000)")
 	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil,
-		"folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
+		"folder or http address of a witness, which gets the checkpoints each minute; repeatable")
 	c.Flags().StringVar(&d.Traces, "traces", "",
-		"address of an OTLP/HTTP collector to which traces are told, as in http://127.0.0.1:4318 (default: what OTEL_EXPORTER_OTLP_ENDPOINT "+
-			"says, else nowhere)")
+		"address of an OTLP/HTTP collector that gets the traces, for example http://127.0.0.1:4318 (default: "+
+			"OTEL_EXPORTER_OTLP_ENDPOINT, else none)")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
 	c.Flags().StringVar(&format, "log-format", "text", "how the daemon's own log is written to standard error: text or json")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {

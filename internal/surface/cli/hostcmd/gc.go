@@ -17,8 +17,8 @@ func Collect(i *cmdline.Invocation) *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use: "gc", Short: "Free content and snapshots that nothing needs", Args: cobra.NoArgs,
-		Long: "Content of which no event of the log tells any more goes, and snapshots that the rule of the daemon (up --keep-snapshots and\n" +
-			"--keep-snapshots-for) lets go. The newest snapshot of a space stays. The daemon does the same by itself every six hours.",
+		Long: "Gc frees content that no event of the log names, and snapshots that the rule of the daemon (up --keep-snapshots and\n" +
+			"--keep-snapshots-for) does not keep. The newest snapshot of a space stays. The daemon does the same by itself every six hours.",
 		Example: "  agentbox gc --dry-run\n  agentbox gc",
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be freed, and free nothing")

@@ -140,7 +140,7 @@ func add(i *cmdline.Invocation) *cobra.Command {
 		}
 		m, err := api.PutModel(cmd.Context(), args[0], spec)
 		if err != nil {
-			return err
+			return withFlag(err)
 		}
 		return i.Show(m, func(p *term.Printer) {
 			fields(p, m)
@@ -150,6 +150,14 @@ func add(i *cmdline.Invocation) *cobra.Command {
 		})
 	}
 	return c
+}
+
+// withFlag names the flag of this command where a refusal names the field that it sets.
+func withFlag(err error) error {
+	if f, ok := cmdline.AsFault(err); ok && f.Suggestion == "" && strings.Contains(f.Msg, "allow_private") {
+		return f.With("permit it: --private")
+	}
+	return err
 }
 
 // again says what is to be done with the blueprints that pin a model whose entry changes. It names those whose default model it is.

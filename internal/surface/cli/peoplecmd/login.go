@@ -55,12 +55,11 @@ func Bootstrap(i *cmdline.Invocation) *cobra.Command {
 	var ws, name string
 	c := &cobra.Command{
 		Use: "bootstrap", Short: "Set the first passphrase of the owner", Args: cobra.NoArgs,
-		Long: "Bootstrap is for who runs the daemon: it takes the token in bootstrap.key in the data directory. The passphrase is a line of " +
-			"the standard\n" +
-			"input, which a terminal does not show. The owner logs in with it from anywhere: agentbox login.",
+		Long: "Bootstrap is for the person who runs the daemon: it takes the token in bootstrap.key in the data directory. The passphrase is " +
+			"a line\nof the standard input, which a terminal does not show. The owner logs in with it from anywhere: agentbox login.",
 	}
 	c.Flags().StringVar(&ws, "workspace", string(id.DefaultWorkspace), "the workspace")
-	c.Flags().StringVar(&name, "name", "owner", "how an owner is called who is made because there is none")
+	c.Flags().StringVar(&name, "name", "owner", "name of the owner, if the workspace has none yet")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		dir, err := i.DataDir()
 		if err != nil {
@@ -104,7 +103,7 @@ func Login(i *cmdline.Invocation) *cobra.Command {
 		Example: "  agentbox login --as usr_01M7YNAYM0SM228XA4K3G6VDD4",
 	}
 	c.Flags().StringVar(&ws, "workspace", string(id.DefaultWorkspace), "the workspace")
-	c.Flags().StringVar(&as, "as", "", "who you are, an id (default: the owner)")
+	c.Flags().StringVar(&as, "as", "", "your id (default: the owner's)")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		address, err := i.Address(cmd.Context())
 		if err != nil {

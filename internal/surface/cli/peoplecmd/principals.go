@@ -55,7 +55,7 @@ func principalList(i *cmdline.Invocation) *cobra.Command {
 					rows[n] = []term.Cell{term.Text(string(one.ID)), term.Text(string(one.Kind)), state, {Text: term.Ago(i.Clock.Now(), one.CreatedAt),
 						Colour: term.Faint}, term.Text(one.Name)}
 				}
-				p.Table("There is none.", []string{"id", "kind", "role", "added", "name"}, rows)
+				p.Table("There are no such principals.", []string{"id", "kind", "role", "added", "name"}, rows)
 				cmdline.WriteMore(p, l.Next)
 			})
 	}
@@ -168,7 +168,7 @@ func keyList(i *cmdline.Invocation) *cobra.Command {
 				rows[n] = []term.Cell{term.Text(string(k.ID)), state, term.Text(string(k.Principal)), {Text: term.Ago(i.Clock.Now(), k.CreatedAt),
 					Colour: term.Faint}, term.Text(k.Name)}
 			}
-			p.Table("There is none.", []string{"key", "state", "of", "made", "name"}, rows)
+			p.Table("There are no API keys.", []string{"key", "state", "of", "made", "name"}, rows)
 			cmdline.WriteMore(p, l.Next)
 		})
 	}

@@ -68,7 +68,7 @@ func tokenList(i *cmdline.Invocation) *cobra.Command {
 					{Text: term.Ago(i.Clock.Now(), t.CreatedAt), Colour: term.Faint},
 					term.Text(scopesLine(t.Scopes))}
 			}
-			p.Table("There is none.", []string{"token", "state", "held by", "derived from", "granted", "permits"}, rows)
+			p.Table("There are no capability tokens.", []string{"token", "state", "held by", "derived from", "granted", "permits"}, rows)
 			cmdline.WriteMore(p, l.Next)
 		})
 	}
@@ -101,8 +101,8 @@ func tokenGrant(i *cmdline.Invocation) *cobra.Command {
 		Long: "A token narrows what its holder may do. One thing it adds: where the policy of a space says so (standard and permissive do), an " +
 			"agent or a service starts runs there\n" +
 			"under a token that names run.start, and not under *. A token that is derived from another one permits what both permit. " +
-			"It ends no later, and is revoked with it. Use the bearer like a key. A scope without an option permits nothing of its " +
-			"kind, but --room is * then.",
+			"It ends no later, and is revoked with it. Use the bearer like a key. A scope whose option you leave out permits " +
+			"nothing. Without --room the token holds in all rooms.",
 		Example: "  agentbox token grant AGENT --action run.start,file.read --read file,run --ends-after 8h\n  agentbox token grant AGENT " +
 			"--derive-from TOKEN --action file.read --read file",
 	}
@@ -180,7 +180,7 @@ func engineList(i *cmdline.Invocation) *cobra.Command {
 					rows[n] = []term.Cell{term.Text(string(e.ID)), state, {Text: term.Ago(i.Clock.Now(), e.CreatedAt), Colour: term.Faint},
 						term.Text(e.Name)}
 				}
-				p.Table("There is none.", []string{"engine", "state", "registered", "name"}, rows)
+				p.Table("There are no engines.", []string{"engine", "state", "registered", "name"}, rows)
 				cmdline.WriteMore(p, l.Next)
 			})
 	}
@@ -275,7 +275,7 @@ func engineTokens(i *cmdline.Invocation) *cobra.Command {
 				rows[n] = []term.Cell{term.Text(string(t.ID)), state, term.Text(string(t.Capability)), {Text: term.Ago(i.Clock.Now(), t.CreatedAt),
 					Colour: term.Faint}}
 			}
-			p.Table("There is none.", []string{"token", "state", "acts under", "issued"}, rows)
+			p.Table("The engine has no tokens.", []string{"token", "state", "acts under", "issued"}, rows)
 			cmdline.WriteMore(p, l.Next)
 		})
 	}

@@ -101,8 +101,9 @@ func actionTypeDeclare(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "declare ACTION DESCRIPTION", Short: "Declare an action type, or change it", Args: cobra.ExactArgs(2),
 		Long: "Declare describes an action of your own program: its effect, and how strictly policy treats it. " +
-			"Its name is noun.verb. Its noun is none of Agentbox's. To declare it again changes it:\n" +
-			"earlier questions, approvals and grants become invalid. Only an admin declares.",
+			"Its name is noun.verb,\n" +
+			"with a noun that Agentbox does not use. If you declare it again, it changes: earlier questions, approvals and grants become\n" +
+			"invalid. Only an admin declares.",
 		Example: "  agentbox actions declare deploy.production 'deploy a build to production' --effect network --zone high_stakes --asks " +
 			"--target host",
 	}

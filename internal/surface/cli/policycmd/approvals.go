@@ -23,7 +23,7 @@ func Approvals(i *cmdline.Invocation) *cobra.Command {
 	c.Flags().AddFlagSet(list.Flags())
 	c.AddCommand(list, approvalShow(i), approvalRequest(i), decide(i, "approve", "Approve exactly this action, once"), decide(i, "deny",
 		"Deny it; the run goes on with the next operation"),
-		decide(i, "hold", "Say that somebody looks into it; a final answer follows"), approvalWithdraw(i), approvalStanding(i), approvalRevoke(i))
+		decide(i, "hold", "Show that somebody works on the answer, which follows"), approvalWithdraw(i), approvalStanding(i), approvalRevoke(i))
 	return c
 }
 
@@ -127,6 +127,9 @@ func decide(i *cmdline.Invocation, verb, short string) *cobra.Command {
 			return err
 		}
 		a, err := api.Decide(cmd.Context(), id.Approval(args[0]), answer)
+		if f, ok := cmdline.AsFault(err); ok && f.Code == "approval_already_decided" {
+			return f.With("see: agentbox approvals show " + cmdline.Word(args[0]))
+		}
 		if err != nil {
 			return err
 		}

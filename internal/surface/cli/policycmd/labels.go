@@ -28,8 +28,7 @@ func labelSet(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "set TYPE ID LABEL", Short: "Label a resource: public, internal, restricted, confidential or sensitive_pii",
 		Args: cobra.ExactArgs(3),
-		Long: "What bears no label is internal. To let anybody nearer than before, by a lower label, another room or more purposes, takes an " +
-			"admin.",
+		Long: "A resource without a label is internal. Only an admin widens access: by a lower label, another room or more purposes.",
 	}
 	c.Flags().StringVar(&room, "room", "", "the only room in which it is used; restricted takes one")
 	c.Flags().StringSliceVar(&purposes, "purpose", nil, "for which it is kept; more than once for more")

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/term"
@@ -53,6 +54,10 @@ func policyNamed(i *cmdline.Invocation, cmd *cobra.Command, api *client.Client, 
 		}
 	}
 	s, err := i.Named(cmd.Context(), api, name)
+	if fault.CodeOf(err) == "space_not_found" {
+		return policy.Bundle{}, fault.New(fault.NotFound, "space_not_found", "no preset has the name %q, and no space the id or name",
+			term.OneLine(name, 60)).With("see: agentbox policy presets\nsee: agentbox space list")
+	}
 	if err != nil {
 		return policy.Bundle{}, err
 	}

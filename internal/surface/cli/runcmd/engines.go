@@ -137,7 +137,7 @@ func runClaim(i *cmdline.Invocation) *cobra.Command {
 	}
 	cmdline.OnlyRoom(i, c, &room, "only a run of this room, by its id or title")
 	c.Flags().StringVar(&work, "work", "", "only a run whose input is of this kind: operations")
-	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for one, in whole seconds, at most 60s")
+	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for one, in whole seconds, at most 60s")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		api, err := i.Connect(cmd.Context())
 		if err != nil {
@@ -227,12 +227,12 @@ func engineRuns(i *cmdline.Invocation) []*cobra.Command {
 	return []*cobra.Command{
 		runCreate(i), runClaim(i),
 		runTell(i, "renew RUN", "Go on owning a run, for another 30 seconds", "lease/heartbeat", "is yours for another 30 seconds", nil),
-		runTell(i, "release RUN", "Give a run back, not done", "lease/release", "waits for an engine", nil),
+		runTell(i, "release RUN", "Give back a run that is not done", "lease/release", "waits for an engine", nil),
 		runTell(i, "start RUN", "Start a run by hand, without a claim", "start", "is running", nil),
-		runTell(i, "complete RUN", "End a run well", "complete", "succeeded", func(c *cobra.Command) func() (any, error) {
+		runTell(i, "complete RUN", "Report that a run has succeeded", "complete", "succeeded", func(c *cobra.Command) func() (any, error) {
 			var summary, output string
 			c.Flags().StringVar(&summary, "summary", "", "what was done")
-			c.Flags().StringVar(&output, "output", "", "JSON file with what came of it; - reads standard input")
+			c.Flags().StringVar(&output, "output", "", "JSON file with the result; - reads standard input")
 			return func() (any, error) {
 				raw, err := jsonFile(i, output)
 				body := map[string]any{"summary": summary}
@@ -242,11 +242,11 @@ func engineRuns(i *cmdline.Invocation) []*cobra.Command {
 				return body, err
 			}
 		}),
-		runTell(i, "fail RUN", "End a run badly", "fail", "failed", func(c *cobra.Command) func() (any, error) {
+		runTell(i, "fail RUN", "Report that a run has failed", "fail", "failed", func(c *cobra.Command) func() (any, error) {
 			var why, message, output string
 			c.Flags().StringVar(&why, "error", "", "why, a word")
 			c.Flags().StringVar(&message, "message", "", "why, for people")
-			c.Flags().StringVar(&output, "output", "", "JSON file with what came of it all the same; - reads standard input")
+			c.Flags().StringVar(&output, "output", "", "JSON file with a result all the same; - reads standard input")
 			return func() (any, error) {
 				raw, err := jsonFile(i, output)
 				body := map[string]any{"error": why, "message": message}

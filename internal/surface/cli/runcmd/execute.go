@@ -80,8 +80,8 @@ func Exec(i *cmdline.Invocation) *cobra.Command {
 	f.StringArrayVar(&e.Artifacts, "artifact", nil,
 		"files of the space that are kept as artifacts when the run ends, such as 'out/**'; repeatable")
 	f.StringVar(&e.Retention, "retention", "",
-		"how long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted (default: as long as the "+
-			"operator's rules say)")
+		"how long the data of the run's events are kept after its end, for example 30d or 36h; then they are redacted (default: by the "+
+			"operator's rules)")
 	f.StringVar(&e.Key, "idempotency-key", "", "the same key and operations run once, however often they are sent")
 	return c
 }

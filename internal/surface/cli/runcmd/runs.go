@@ -90,9 +90,9 @@ func runShow(i *cmdline.Invocation) *cobra.Command {
 func runRetain(i *cmdline.Invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "retain RUN TIME", Short: "Set how long the data of a run that has ended are kept", Args: cobra.ExactArgs(2),
-		Long: "Retain sets for how long what the run's events hold is kept, counted from the run's end: in days, or hours, minutes and " +
-			"seconds, or none for as long as\n" +
-			"the operator's rules say. When it is over everything of the run that holds text is redacted, for good. Only owners and admins may.",
+		Long: "Retain sets how long the data of the run's events are kept, counted from the end of the run: in days, or in hours, minutes and\n" +
+			"seconds; none means by the operator's rules. Then everything of the run that holds text is redacted for good. It takes an owner\n" +
+			"or an admin.",
 		Example: "  agentbox runs retain run_... 30d\n  agentbox runs retain run_... none",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.Connect(cmd.Context())

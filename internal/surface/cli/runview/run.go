@@ -139,7 +139,14 @@ func WriteKept(p *term.Printer, r run.Run) {
 	if kept == nil {
 		return
 	}
-	p.Line("it keeps %s of %s: agentbox artifact list --run %s", term.Count(int64(kept.Files), "file"), term.Count(kept.Bytes, "byte"), r.ID)
+	switch {
+	case kept.Files > 0:
+		p.Line("it keeps %s of %s: agentbox artifact list --run %s", term.Count(int64(kept.Files), "file"), term.Count(kept.Bytes, "byte"), r.ID)
+	case kept.LeftOut > 0 || kept.Error != "" || len(r.Patterns) == 0:
+		p.Line("it keeps no files")
+	default:
+		p.Line("%s", p.Paint(term.Faint, "it keeps no files: none fits "+term.OneLine(strings.Join(r.Patterns, ", "), 200)))
+	}
 	for _, f := range kept.Named {
 		p.Line("%s", p.Paint(term.Yellow, "left out: "+term.OneLine(f.Path, 200)+" ("+f.Reason+")"))
 	}

@@ -214,6 +214,9 @@ func writeSpace(p *term.Printer, i *cmdline.Invocation, s space.Space) {
 	now := i.Clock.Now()
 	l := s.Limits
 	paused := ""
+	if s.Status == space.Paused {
+		paused = "a run waits for a person: agentbox approvals"
+	}
 	if s.Pause != nil {
 		paused = term.Ago(now, s.Pause.At) + " by " + string(s.Pause.By)
 		if s.Pause.Reason != "" {
@@ -227,12 +230,20 @@ func writeSpace(p *term.Printer, i *cmdline.Invocation, s space.Space) {
 		string(s.Room),
 		"made", term.Ago(now, s.CreatedAt)+" by "+string(s.CreatedBy), "expires", term.Ahead(now, s.ExpiresAt),
 		"limits", strings.Join([]string{
-			term.Bytesize(l.MemoryBytes) + " memory", term.Trimmed(float64(l.CPUMillis)/1000) + " cores", term.Trimmed(float64(l.Pids)) +
+			term.Bytesize(l.MemoryBytes) + " memory", cores(l.CPUMillis), term.Trimmed(float64(l.Pids)) +
 				" processes",
 			term.Bytesize(l.DiskBytes) + " files", term.Bytesize(l.FileBytes) + " a file", term.Bytesize(l.OutputBytes) + " output",
 		}, ", "),
 		"not enforced", strings.Join(s.Unenforced, ", "), "environment", term.Assignments(s.Env), "metadata", term.Assignments(s.Metadata),
 	)
+}
+
+// cores returns a number of processors in words.
+func cores(millis int64) string {
+	if millis == 1000 {
+		return "1 core"
+	}
+	return term.Trimmed(float64(millis)/1000) + " cores"
 }
 
 func spaceShow(i *cmdline.Invocation) *cobra.Command {

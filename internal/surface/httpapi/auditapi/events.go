@@ -90,11 +90,22 @@ func knownType(typ string) error {
 	noun, _, _ := strings.Cut(typ, ".")
 	near := strictjson.Nearest(typ, known)
 	alike := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k != near && !strings.HasPrefix(k, noun+".") })
+	unknown := fault.New(fault.Invalid, "unknown_event_type", "there is no event type %.64q", typ)
 	if len(alike) == 0 {
-		alike = known
+		return unknown.With("A type is written noun.verb, as in run.created. The nouns are " + strings.Join(nouns(known), ", ") + ".")
 	}
-	return fault.New(fault.Invalid, "unknown_event_type", "there is no event type %.64q", typ).With("Near it are " + strings.Join(alike,
-		", ") + ".")
+	return unknown.With("Near it are " + strings.Join(alike, ", ") + ".")
+}
+
+// nouns returns what the types begin with, sorted, each once.
+func nouns(types []string) []string {
+	all := make([]string, 0, len(types))
+	for _, typ := range types {
+		noun, _, _ := strings.Cut(typ, ".")
+		all = append(all, noun)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 type eventList struct {

@@ -387,7 +387,8 @@ func ownStatus(status int) int {
 func wrongField(op *huma.Operation, d *huma.ErrorDetail) error {
 	where, name, _ := strings.Cut(d.Location, ".")
 	says := plainNumber(d.Message)
-	if strings.HasPrefix(says, "expected value to be one of ") {
+	if values, ok := strings.CutPrefix(says, "expected value to be one of "); ok {
+		says = "it must be one of " + strings.Trim(values, `"`)
 		switch name {
 		case "decision":
 			return fault.New(fault.Invalid, "invalid_decision", "the decision is not accepted: %s", says)

@@ -10,6 +10,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from .errors import AgentboxError
 
@@ -26,7 +27,7 @@ class Found:
 def discover(url: str | None = None, key: str | None = None, home: str | os.PathLike[str] | None = None) -> Found:
     """Finds a daemon as the command line does: AGENTBOX_URL and AGENTBOX_KEY, else the daemon of AGENTBOX_HOME or ~/.agentbox.
 
-    Arguments win over variables. A variable that is set and empty is an error.
+    Arguments win over variables. A variable that is set and empty is an error. The key of the local owner goes to the local daemon only.
     """
     for name in ("AGENTBOX_URL", "AGENTBOX_KEY", "AGENTBOX_HOME"):
         if os.environ.get(name) == "":
@@ -38,12 +39,21 @@ def discover(url: str | None = None, key: str | None = None, home: str | os.Path
     folder = Path(home or os.environ.get("AGENTBOX_HOME") or Path.home() / ".agentbox")
     try:
         state = json.loads((folder / "daemon.json").read_text())
-        if not url and not _lives(int(state["pid"])):
+        own = f"http://{state['addr']}"
+        if url and urlsplit(url).netloc != state["addr"]:
+            raise _no_key(url, f"; the local owner's key goes to {own} only")
+        if not _lives(int(state["pid"])):
             raise ProcessLookupError(f"process {state['pid']} has ended")
-        found = Found(url or f"http://{state['addr']}", key or (folder / "owner.key").read_text().strip(), str(folder))
+        found = Found(url or own, key or (folder / "owner.key").read_text().strip(), str(folder))
     except (OSError, ValueError, KeyError) as err:
+        if url:
+            raise _no_key(url) from err
         raise AgentboxError(f"no daemon runs on {folder}: {err}", code="daemon_not_running", suggestion="start one with: agentbox up") from err
     return found
+
+
+def _no_key(url: str, why: str = "") -> AgentboxError:
+    return AgentboxError(f"no key for {url}{why}", code="key_missing", suggestion="give key, or set AGENTBOX_KEY")
 
 
 def program() -> str:

@@ -53,6 +53,10 @@ class Transport:
     """Sends requests, repeats those that may be repeated, and turns problem documents into errors."""
 
     def __init__(self, url: str, key: str, capability_token: str | None, timeout: float, retries: int, transport: httpx.BaseTransport | None) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ValidationError(
+                f"{url} is not the address of a daemon", code="config_invalid", suggestion="write it with http or https, as in http://127.0.0.1:7433"
+            )
         headers = {"Authorization": f"Bearer {key}", "Accept": "application/json, application/octet-stream"}
         if capability_token:
             headers["X-Capability-Token"] = capability_token
@@ -227,6 +231,9 @@ class Agentbox:
         self.mcp_servers = McpServers(self.transport)
         self.agents = Agents(self.transport)
 
+    def __repr__(self) -> str:
+        return f"<agentbox at {self.url}>"
+
     def request(self, method: str, path: str, **kwargs: Any) -> Any:
         """Sends any request of the API and reads the JSON of its answer: for what has no method here."""
         return self.transport.json(method, path, **kwargs)
@@ -314,6 +321,9 @@ class Run:
         """What the run was when it was last asked."""
         self.results: list[Json] = []
         self._take(message)
+
+    def __repr__(self) -> str:
+        return f"<run {self.id}, {self.status}>"
 
     def _take(self, message: Json) -> None:
         self.status, self.results = message["status"], message.get("events") or []
@@ -507,7 +517,8 @@ class Space:
         return f"/v1/spaces/{part(self.id)}"
 
     def __repr__(self) -> str:
-        return f"<space {self.name} {self.id} in {self.tier}>"
+        name = "" if self.name == self.id else f"{self.name} "
+        return f"<space {name}{self.id} in {self.tier}>"
 
     def exec(
         self,
