@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
@@ -213,10 +214,18 @@ func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.Pas
 	return past, cmp.Or(err, forgotten)
 }
 
-// Heard implements agents.Records: what people post in the run's thread after it was made.
+// saidWithheld stands for a message that labels keep from the requester of the run. It counts as a message, so that a label that is set later
+// changes the place of no other one.
+const saidWithheld = "[A person has written a message that this run may not show you.]"
+
+// Heard implements agents.Records: what people post in the run's thread after it was made, as far as the requester of the run may see it.
 func (d *agentDesk) Heard(ctx context.Context, w errand.Work, after int) ([]string, error) {
 	doc, err := d.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil || doc.Thread == "" {
+		return nil, err
+	}
+	sight, err := d.Labels.Sight(ctx, w.Workspace, doc.CreatedBy)
+	if err != nil {
 		return nil, err
 	}
 	const page = 100
@@ -229,9 +238,17 @@ func (d *agentDesk) Heard(ctx context.Context, w errand.Work, after int) ([]stri
 		old := false
 		for _, m := range found {
 			before = m.ID
-			if old = old || !m.CreatedAt.After(doc.CreatedAt); !old && m.SenderType == id.User && m.Content != "" {
-				said = append(said, m.Content)
+			if old = old || !m.CreatedAt.After(doc.CreatedAt); old || m.SenderType != id.User || m.Content == "" {
+				continue
 			}
+			shows, err := sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
+			if err != nil {
+				return nil, err
+			}
+			if !shows {
+				m.Content = saidWithheld
+			}
+			said = append(said, m.Content)
 		}
 		if old || len(found) < page {
 			slices.Reverse(said)

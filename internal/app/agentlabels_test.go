@@ -1,0 +1,35 @@
+package app_test
+
+import (
+	"strings"
+	"testing"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/service/engines"
+)
+
+// TestAnAgentHearsNothingThatALabelKeeps labels the thread of a run while it waits for a person: its requester may not read what is posted
+// from then on, so the agent, which would tell them, does not read it either.
+func TestAnAgentHearsNothingThatALabelKeeps(t *testing.T) {
+	p := startPlayed(t, "")
+	ask := one("ask_person", `{"question":"Which colour?"}`, "A person has answered. Their words follow.", true)
+	ask.heard = []string{"[A person has written a message that this run may not show you.]"}
+	p.record(ask)
+	run := p.start()
+	p.until(func() bool {
+		raw, _ := p.d.send("GET", "/v1/threads/"+p.thread+"/messages", "", "")
+		return strings.Contains(string(raw), "Which colour?")
+	})
+	p.d.ask("POST", "/v1/resources/labels", `{"resource_type":"thread","resource_id":"`+p.thread+`","label":"confidential"}`, "")
+	p.d.ask("POST", "/v1/threads/"+p.thread+"/messages", `{"content_md":"Green, says the plum."}`, "")
+	p.ends(run)
+	past, err := p.d.app.Engines.Look.Steps(t.Context(), id.DefaultWorkspace, engines.Of{Run: run}, "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range past {
+		if strings.Contains(string(s.Input), "plum") {
+			t.Errorf("the record of a turn has the message: %s", s.Input)
+		}
+	}
+}
