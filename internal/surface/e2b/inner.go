@@ -164,7 +164,7 @@ func (a api) once(ctx context.Context, c *caller, key, method, path string, in, 
 	}
 	w := &buffered{header: http.Header{}}
 	a.ServeHTTP(w, r)
-	if w.status >= http.StatusBadRequest {
+	if w.status >= http.StatusMultipleChoices { // also a redirect, which says that nothing was done
 		return refusalOf(w.status, w.header, w.Bytes())
 	}
 	if out == nil || w.Len() == 0 {
