@@ -214,8 +214,8 @@ func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.Pas
 	return past, cmp.Or(err, forgotten)
 }
 
-// saidWithheld stands for a message that labels keep from the requester of the run. It counts as a message, so that a label that is set later
-// changes the place of no other one.
+// saidWithheld stands for a message that labels keep from the requester of the run. It counts as a message, so that a label that is set
+// later changes the place of no other one.
 const saidWithheld = "[A person has written a message that this run may not show you.]"
 
 // Heard implements agents.Records: what people post in the run's thread after it was made, as far as the requester of the run may see it.

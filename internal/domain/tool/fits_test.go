@@ -54,8 +54,8 @@ func TestASchemaWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAValueThatTakesLong holds values of a hostile server against schemas of its own: numbers with exponents that fill the memory, long lists
-// against long enums, names that are as long as the value.
+// TestAValueThatTakesLong holds values of a hostile server against schemas of its own: numbers with exponents that fill the memory, long
+// lists against long enums, names that are as long as the value.
 func TestAValueThatTakesLong(t *testing.T) {
 	exponents := "[" + strings.Repeat("1e999999,", 10_000) + "1]"
 	many := "[" + strings.Repeat("1,", 20_000) + "2]"
@@ -68,7 +68,8 @@ func TestAValueThatTakesLong(t *testing.T) {
 		{`{"items":{"const":1e999998}}`, exponents, "must be the value"},
 		{`{"items":{"enum":` + strings.ReplaceAll(many, "1,", "3,") + `}}`, many, "too complicated"},
 		{`{"items":{"type":[` + strings.Repeat(`"string",`, 20_000) + `"integer"]}}`, many, "too complicated"},
-		{`{"items":{"required":[` + strings.Repeat(`"a",`, 20_000) + `"a"]}}`, "[" + strings.Repeat(`{"a":1},`, 20_000) + "1]", "too complicated"},
+		{`{"items":{"required":[` + strings.Repeat(`"a",`, 20_000) + `"a"]}}`, "[" + strings.Repeat(`{"a":1},`, 20_000) + "1]",
+			"too complicated"},
 		{`{"additionalProperties":{"type":"string"}}`, `{"` + long + `":1}`, "must be of the type string"},
 		{`{"additionalProperties":{"$ref":"#"},"type":"object"}`, nested, "must be of the type object"},
 		{`{"$ref":"#/` + long + `"}`, `1`, "which it does not have"},

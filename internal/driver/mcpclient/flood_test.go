@@ -22,8 +22,8 @@ import (
 // patience is longer than any of the client's own limits of the end of a session.
 const patience = 20 * time.Second
 
-// TestASessionEndsWhateverTheServerLeavesOpen: the server asks something in the middle of an answer, and never takes the answer to that. The kill
-// switch and the end of a run wait for the end of the session.
+// TestASessionEndsWhateverTheServerLeavesOpen: the server asks something in the middle of an answer, and never takes the answer to that.
+// The kill switch and the end of a run wait for the end of the session.
 func TestASessionEndsWhateverTheServerLeavesOpen(t *testing.T) {
 	held, release := make(chan struct{}, 8), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,8 +111,8 @@ func TestAProcessFloodsTheDaemon(t *testing.T) {
 	running.Wait()
 }
 
-// TestAKeyIsInNothingThatAServerSays: a server puts its key into what is recorded of its tools, and into JSON, which writes some characters in
-// another way.
+// TestAKeyIsInNothingThatAServerSays: a server puts its key into what is recorded of its tools, and into JSON, which writes some characters
+// in another way.
 func TestAKeyIsInNothingThatAServerSays(t *testing.T) {
 	const key = `key&<0123>"4567\89`
 	server := shop(t)

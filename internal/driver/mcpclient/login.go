@@ -141,7 +141,7 @@ func (f *flow) scopes(found []string) []string {
 // visit has the person log in.
 func (f *flow) visit(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	if !visitable(args.URL, f.guard.private()) {
-		return nil, mcp.Failed("has an issuer whose login is at no address of https, at one that is too long, or at one of other letters than ASCII")
+		return nil, mcp.Failed("has an issuer whose login is at no address of https, or at one that is too long or not in ASCII")
 	}
 	if f.given != nil {
 		return nil, mcp.Failed("wants another login than the one that has just been made")

@@ -275,8 +275,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// piped is what a process prints, of which so many bytes may come from one request to the next. Without it the SDK keeps every message that a
-// process sends and nobody has asked for, however many they are.
+// piped is what a process prints, of which so many bytes may come from one request to the next. Without it the SDK keeps every message that
+// a process sends and nobody has asked for, however many they are.
 type piped struct {
 	io.ReadCloser
 	left atomic.Int64

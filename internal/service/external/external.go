@@ -336,8 +336,8 @@ func (s *session) ended(ctx context.Context, o errand.Outcome) (errand.Result, e
 	return errand.Result{Summary: firstLine(out.Report), Output: raw}, nil
 }
 
-// number returns the number of a question. A question whose answer did not arrive keeps its number when the program repeats it, so that
-// the daemon does not pay twice for a recorded answer. It returns ErrSteps at the limit, which holds for new questions and for repeated ones.
+// number returns the number of a question. A question whose answer did not arrive keeps its number when the program repeats it, so that the
+// daemon does not pay twice for a recorded answer. It returns ErrSteps at the limit, which holds for new questions and for repeated ones.
 func (s *session) number(hash event.Digest) (n int, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// TestRepeatedQuestionsAreBounded: code of the space asks a model and breaks the answer off, again and again. Each try is billed, so there are
-// as many as there may be questions.
+// TestRepeatedQuestionsAreBounded: code of the space asks a model and breaks the answer off, again and again. Each try is billed, so there
+// are as many as there may be questions.
 func TestRepeatedQuestionsAreBounded(t *testing.T) {
 	s := &session{open: map[event.Digest][]int{}}
 	s.def.Limits.Steps = 3

@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// TestUsageThatCannotBe tells numbers that no answer can have used: sums of them overflow, and a budget would hold no more. The whole reserve
-// counts, as where an endpoint tells nothing.
+// TestUsageThatCannotBe tells numbers that no answer can have used: sums of them overflow, and a budget would hold no more. The whole
+// reserve counts, as where an endpoint tells nothing.
 func TestUsageThatCannotBe(t *testing.T) {
 	most := model.Usage{Input: model.MaxTokens, Output: model.MaxTokens, CacheRead: model.MaxTokens, CacheWrite: model.MaxTokens,
 		Reasoning: model.MaxTokens}

@@ -12,11 +12,11 @@ import (
 	"agentbox/internal/service/tools"
 )
 
-// TestPagesAsBrowsersReadThem holds that pages become what the library's own parser, which reads them as browsers do, makes of them: the ones
-// with tags that their authors did not close, and those with tags that cross each other, too.
+// TestPagesAsBrowsersReadThem holds that pages become what the library makes of them with its own parser, which reads them as browsers do:
+// those with tags that nobody closed and those with tags that cross each other, too.
 func TestPagesAsBrowsersReadThem(t *testing.T) {
 	for _, page := range []string{
-		"<!doctype html><html><head><title>T</title><style>a{}</style></head><body><h1>News</h1><p>One<p>Two <b>bold</b> &amp; &lt;more</body></html>",
+		"<!doctype html><html><head><title>T</title><style>a{}</style></head><body><h1>News</h1><p>One<p>Two <b>bold</b> &amp; &lt;more</body>",
 		"<ul><li>a<li>b<ul><li>c</ul><li>d</ul>after",
 		"<ol start=3><li><p>a</p><p>b</p></li><li>c</li></ol>",
 		"<dl><dt>a<dd>b<dt>c<dd>d</dl>",

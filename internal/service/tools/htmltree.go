@@ -46,8 +46,8 @@ var (
 	table, links, paragraph, drawn = named("table"), named("a"), named("p"), named("svg math")
 )
 
-// planter makes a tree of tags. It closes the elements that their authors forget to close, as browsers do. The parser of the library does what
-// browsers do to the letter: it repeats each open formatting element in each later paragraph, and makes 20 GB of a page of 1 MiB.
+// planter makes a tree of tags. It closes the elements that their authors forget to close, as browsers do. The parser of the library does
+// all that browsers do: it repeats each open formatting element in each later paragraph, and makes 20 GB of a page of 1 MiB.
 type planter struct {
 	top  *html.Node
 	open []*html.Node // from the body

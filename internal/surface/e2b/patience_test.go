@@ -23,8 +23,8 @@ type past struct{ still }
 
 func (past) Now() time.Time { return time.Now().Add(-time.Hour) }
 
-// TestNobodyHoldsAConnectionUnknown sends the head of a request, and no body: a caller who is not known loses the connection, and one who is may
-// take their time.
+// TestNobodyHoldsAConnectionUnknown sends the head of a request, and no body: a caller who is not known loses the connection, and one who
+// is may take their time.
 func TestNobodyHoldsAConnectionUnknown(t *testing.T) {
 	api := &reply{status: 200, body: `{}`}
 	s := New(Parts{API: api, Key: bytes.Repeat([]byte{7}, 32), Clock: past{}, IDs: id.NewSource(past{}.Now, rand.Reader)})
@@ -68,7 +68,8 @@ func TestNobodyHoldsAConnectionUnknown(t *testing.T) {
 
 // TestTheTimeOfABeat is never longer than the surface's own, and never none: a client that asks for ages would be sent signs without end.
 func TestTheTimeOfABeat(t *testing.T) {
-	for asked, want := range map[string]time.Duration{"": keepalive, "1": time.Second, "45": keepalive, "46": keepalive, "9223372037": keepalive,
+	for asked, want := range map[string]time.Duration{"": keepalive, "1": time.Second, "45": keepalive, "46": keepalive,
+		"9223372037":          keepalive,
 		"9223372036854775807": keepalive, "-5": keepalive, "0": keepalive} {
 		clock := &timers{first: make(chan time.Duration, 1)}
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
@@ -95,7 +96,8 @@ func (c *timers) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	return nil, func() {}
 }
 
-// TestWhatASignatureIsOf: the parts of what is signed cannot be read in another way, and nobody has the daemon hash a long text for each token.
+// TestWhatASignatureIsOf: the parts of what is signed cannot be read in another way, and nobody has the daemon hash a long text for each
+// token.
 func TestWhatASignatureIsOf(t *testing.T) {
 	api := &reply{status: 200, body: `x`}
 	s := open(t, api)

@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/token"
 )
 
-// TestARunReachesNothingThatALabelKeeps asks for runs which the daemon would execute in the caller's name: in a labelled space, with a labelled
-// thread, and after a labelled run. The names stand in the bodies, where no route sees them.
+// TestARunReachesNothingThatALabelKeeps asks for runs which the daemon would execute in the caller's name: in a labelled space, with a
+// labelled thread, and after a labelled run. The names stand in the bodies, where no route sees them.
 func TestARunReachesNothingThatALabelKeeps(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)

@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// TestARequestOfManyValues: a short value of JSON takes a hundred times its bytes when it is decoded, so code of the space could have the daemon
-// take gigabytes. What stands in a text is no value.
+// TestARequestOfManyValues: a short value of JSON takes a hundred times its bytes when it is decoded, so code of the space could have the
+// daemon take gigabytes. What stands in a text is no value.
 func TestARequestOfManyValues(t *testing.T) {
 	o, s := serve(t)
 	many := strings.Repeat("{},", MaxValues) + "{}"
@@ -26,7 +26,8 @@ func TestARequestOfManyValues(t *testing.T) {
 		t.Errorf("%d questions were asked", len(o.asked))
 	}
 	text := strings.Repeat(`{[,\"\\`, MaxValues)
-	if resp, said := post(t, s, "/v1/chat/completions", `{"model":"m1","messages":[{"role":"user","content":"`+text+`"}]}`); resp.StatusCode != 200 {
+	resp, said := post(t, s, "/v1/chat/completions", `{"model":"m1","messages":[{"role":"user","content":"`+text+`"}]}`)
+	if resp.StatusCode != 200 {
 		t.Errorf("a long text: %d %.200s", resp.StatusCode, said)
 	}
 	for n, want := range map[int]bool{MaxValues - 1: true, MaxValues: true, MaxValues + 1: false} {

@@ -51,7 +51,8 @@ func TestAHostileAnswer(t *testing.T) {
 
 // TestIdsOfCallsAreUnique gives a call the id that another one would get.
 func TestIdsOfCallsAreUnique(t *testing.T) {
-	v := endpointtest.Serve(t, endpointtest.Say(sse(call(0, "acall_2", "f", `{}`), call(1, "a", "g", `{}`), call(2, "a", "h", `{}`), tools, done)))
+	v := endpointtest.Serve(t, endpointtest.Say(sse(call(0, "acall_2", "f", `{}`), call(1, "a", "g", `{}`), call(2, "a", "h", `{}`), tools,
+		done)))
 	a, _, err := ask(t, driver(t), entry(v, "openai"), "", endpointtest.Hello())
 	if got := shown(a); err != nil || got != `acall_2:f({}) a:g({}) acall_2call_2:h({}) tools` {
 		t.Errorf("got %s, %v", got, err)
