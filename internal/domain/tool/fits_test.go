@@ -66,7 +66,7 @@ func TestAValueThatTakesLong(t *testing.T) {
 		{`{"items":{"type":"integer"}}`, exponents, "must be of the type integer, not number"},
 		{`{"items":{"type":"number"}}`, exponents, ""},
 		{`{"items":{"const":1e999998}}`, exponents, "must be the value"},
-		{`{"items":{"enum":` + strings.ReplaceAll(many, "1,", "3,") + `}}`, many, "too complicated"},
+		{`{"items":{"enum":[` + strings.Repeat("3,", 20_000) + `1]}}`, many, "too complicated"},
 		{`{"items":{"type":[` + strings.Repeat(`"string",`, 20_000) + `"integer"]}}`, many, "too complicated"},
 		{`{"items":{"required":[` + strings.Repeat(`"a",`, 20_000) + `"a"]}}`, "[" + strings.Repeat(`{"a":1},`, 20_000) + "1]",
 			"too complicated"},

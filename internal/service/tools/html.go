@@ -103,7 +103,7 @@ func bracket(text []byte, at int) int {
 	if text[at] != '[' {
 		return -1
 	}
-	if near := text[at:min(at+100, len(text))]; len(near) == 100 && !bytes.ContainsAny(near, "\n]") {
+	if near := text[at:min(at+100, len(text))]; len(near) == 100 && bytes.IndexByte(near, '\n') < 0 && bytes.IndexByte(near, ']') < 0 {
 		return 1
 	}
 	return -1

@@ -24,6 +24,7 @@ func TestPagesAsBrowsersReadThem(t *testing.T) {
 		"<a href=/x><div>in a <em>link</em></div></a> out",
 		"<div><a href=/x>a<div>b</a>c</div>d</div>e",
 		"<b>one<div>two</b> three</div> four",
+		"<td><a href=/x>a</td></a>b<table><td><b>c</table>d</b>e",
 		"<blockquote><p>a<p>b<blockquote>c</blockquote></blockquote>d",
 		"<pre>\n<code class=language-go>a\n\tb &lt; c\n</code></pre>",
 		"<h2>one<h3>two</h3></h2>three",
@@ -36,7 +37,7 @@ func TestPagesAsBrowsersReadThem(t *testing.T) {
 		"<div/>a<span/>b<svg><path/><title>icon</title></svg>c",
 		"<p>text</div></section></p>more</body></html> end",
 		"<select><option>a<option>b</select>",
-		"[a] * b _c_ # d 1. e\n<p>- f</p><p>[g]</p><p>" + strings.Repeat("[x ", 50) + "</p>",
+		"[a] * b _c_ # d 1. e\n<p>- f</p><p>[g]</p><p>" + strings.Repeat("[x ", 20) + "</p>",
 		"", "plain", "<", "<p", "a & b &copy; &#x41; &bogus;",
 	} {
 		want, err := htmltomarkdown.ConvertString(page)

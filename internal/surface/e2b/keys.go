@@ -136,7 +136,7 @@ func (t *tokens) signed(r *http.Request, sign string) (*caller, error) {
 	begun := sha256.New()
 	_, _ = io.WriteString(begun, said) // it never fails
 	for token, sandbox := range t.known.all() {
-		sum, err := ended(begun, token+until)
+		sum, err := sumOf(begun, token+until)
 		if err != nil {
 			return nil, err
 		}
@@ -154,8 +154,8 @@ func (t *tokens) signed(r *http.Request, sign string) (*caller, error) {
 // maxSigned is the most bytes of what is signed, without the token.
 const maxSigned = 8 << 10
 
-// ended returns the hash of what was written to a hash and of a further text. The hash can be ended again.
-func ended(begun hash.Hash, text string) ([]byte, error) {
+// sumOf returns the hash of what was written to a hash and of a further text. The hash can be ended again.
+func sumOf(begun hash.Hash, text string) ([]byte, error) {
 	c, ok := begun.(hash.Cloner)
 	if !ok {
 		return nil, errors.New("the hash cannot be cloned")
