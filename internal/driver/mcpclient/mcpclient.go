@@ -79,9 +79,9 @@ func (c *Client) Open(ctx context.Context, permit policy.Permit, to mcp.Target) 
 		}
 		over = streamed
 	} else {
-		s.piped = &piped{ReadCloser: to.Pipe}
+		s.piped = &piped{ReadWriteCloser: to.Pipe, patience: replyTime}
 		s.piped.left.Store(maxPiped)
-		over = &sdk.IOTransport{Reader: s.piped, Writer: to.Pipe, MaxLineLength: mcp.MaxAnswer}
+		over = &sdk.IOTransport{Reader: s.piped, Writer: s.piped, MaxLineLength: mcp.MaxAnswer}
 	}
 	var err error
 	if s.inner, err = c.sdk.Connect(ctx, over, &sdk.ClientSessionOptions{ProtocolVersion: revision}); err != nil {
@@ -275,20 +275,29 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// piped is what a process prints, of which so many bytes may come from one request to the next. Without it the SDK keeps every message that
-// a process sends and nobody has asked for, however many they are.
+// piped is the pipe to a process. So many bytes may come from one request to the next: the SDK keeps every message that nobody has asked
+// for, however many they are. And a message is read within its patience: the SDK waits for that without a limit, also where a call has one.
 type piped struct {
-	io.ReadCloser
-	left atomic.Int64
+	io.ReadWriteCloser
+	left     atomic.Int64
+	patience time.Duration
 }
 
 // Read implements io.Reader.
 func (p *piped) Read(b []byte) (int, error) {
-	n, err := p.ReadCloser.Read(b)
+	n, err := p.ReadWriteCloser.Read(b)
 	if p.left.Add(int64(-n)) < 0 {
+		_ = p.Close() // no answer to a question of the process is written any more
 		return 0, errLong
 	}
 	return n, err
+}
+
+// Write implements io.Writer.
+func (p *piped) Write(b []byte) (int, error) {
+	late := time.AfterFunc(p.patience, func() { _ = p.Close() })
+	defer late.Stop()
+	return p.ReadWriteCloser.Write(b)
 }
 
 // session is a session with one server.

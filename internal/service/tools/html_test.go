@@ -60,7 +60,7 @@ func TestAHostilePage(t *testing.T) {
 		nested.WriteString("<ol start=999999999><li>")
 	}
 	for name, page := range map[string]string{
-		"open formatting":        fill(fonts.String(), "<p>a"),
+		"open formatting":        fill("<p>"+fonts.String(), "</p><p>a"),
 		"quotations and lines":   fill("<pre>"+strings.Repeat("<blockquote>", 400), "a\n"),
 		"quotations and breaks":  fill(strings.Repeat("<blockquote>", 400), "a<br>"),
 		"lists and lines":        fill(nested.String(), "a<br>"),

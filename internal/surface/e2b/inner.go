@@ -186,6 +186,9 @@ func refusalOf(status int, h http.Header, raw []byte) error {
 	if p.Suggestion != "" {
 		p.Detail += " (" + p.Suggestion + ")"
 	}
+	if status < http.StatusBadRequest { // a redirect: /v1 does not take a path as it is
+		status, p.Detail = http.StatusBadRequest, "the path cannot be used as it is written"
+	}
 	e := &refusal{Status: status, Code: connectCode(status, p.Code), Word: p.Code, Message: p.Detail, After: h.Get("Retry-After")}
 	switch p.Code {
 	case "invalid_capability_token", "capability_token_expired":

@@ -26,7 +26,8 @@ func TestARequestOfManyValues(t *testing.T) {
 		t.Errorf("%d questions were asked", len(o.asked))
 	}
 	text := strings.Repeat(`{[,\"\\`, MaxValues)
-	resp, said := post(t, s, "/v1/chat/completions", `{"model":"m1","messages":[{"role":"user","content":"`+text+`"}]}`)
+	resp, said := post(t, s, "/v1/chat/completions", `{"model":"m1","messages":[{"role":"system","content":"`+text+
+		`"},{"role":"user","content":"say"}]}`)
 	if resp.StatusCode != 200 {
 		t.Errorf("a long text: %d %.200s", resp.StatusCode, said)
 	}
