@@ -1,11 +1,14 @@
 package app_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"agentbox/internal/domain/id"
+	runs "agentbox/internal/domain/run"
 	"agentbox/internal/service/engines"
+	"agentbox/internal/testkit/wall"
 )
 
 // TestAnAgentHearsNothingThatALabelKeeps labels the thread of a run while it waits for a person: its requester may not read what is posted
@@ -22,7 +25,11 @@ func TestAnAgentHearsNothingThatALabelKeeps(t *testing.T) {
 	})
 	p.d.ask("POST", "/v1/resources/labels", `{"resource_type":"thread","resource_id":"`+p.thread+`","label":"confidential"}`, "")
 	p.d.ask("POST", "/v1/threads/"+p.thread+"/messages", `{"content_md":"Green, says the plum."}`, "")
-	p.ends(run)
+	waiting, stop := context.WithTimeout(t.Context(), wall.Patience)
+	defer stop()
+	if doc, err := p.d.app.Runs.History.Wait(waiting, id.DefaultWorkspace, run); err != nil || doc.Status != runs.Succeeded {
+		t.Fatalf("the run ended as %+v, %v", doc, err)
+	}
 	past, err := p.d.app.Engines.Look.Steps(t.Context(), id.DefaultWorkspace, engines.Of{Run: run}, "", 100)
 	if err != nil {
 		t.Fatal(err)
