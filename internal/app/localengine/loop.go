@@ -274,12 +274,35 @@ func (d *agentDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, name s
 	if err != nil {
 		return errand.Verdict{}, err
 	}
+	if no, err := d.kept(ctx, w); err != nil || no.Code != "" {
+		return no, err
+	}
 	made, no, err := d.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: name, Input: input})
 	if no != nil {
 		d.refused(ctx, w, name, c, no)
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
 	return errand.Verdict{Call: made.ID, Permit: d.Engines.Permits.OfCall(w.Workspace, made)}, err
+}
+
+// kept refuses the calls of a run whose space has got a label that keeps it from the requester of the run, who reads what the agent reports.
+func (d *agentDesk) kept(ctx context.Context, w errand.Work) (errand.Verdict, error) {
+	in, ok := errand.SpaceOf(w.Input)
+	if !ok {
+		return errand.Verdict{}, nil
+	}
+	doc, err := d.Engines.Find(ctx, w.Workspace, w.Run)
+	if err != nil {
+		return errand.Verdict{}, err
+	}
+	sight, err := d.Labels.Sight(ctx, w.Workspace, doc.CreatedBy)
+	if err == nil {
+		err = sight.Sees(ctx, label.Resource{Type: label.OfSpace, ID: string(in)})
+	}
+	if fault.KindOf(err) == fault.Denied {
+		return errand.Verdict{Code: fault.CodeOf(err), Reason: "the space has a label that keeps it from the requester of the run"}, nil
+	}
+	return errand.Verdict{}, err
 }
 
 // Origin implements agents.Records.
