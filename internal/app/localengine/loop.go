@@ -285,7 +285,8 @@ func (d *agentDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, name s
 	return errand.Verdict{Call: made.ID, Permit: d.Engines.Permits.OfCall(w.Workspace, made)}, err
 }
 
-// kept refuses the calls of a run whose space has got a label that keeps it from the requester of the run, who reads what the agent reports.
+// kept refuses the calls of a run whose space has got a label that keeps it from the requester of the run, who reads what the agent
+// reports.
 func (d *agentDesk) kept(ctx context.Context, w errand.Work) (errand.Verdict, error) {
 	in, ok := errand.SpaceOf(w.Input)
 	if !ok {
