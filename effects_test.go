@@ -136,6 +136,7 @@ var effects = arch.Effects{
 		"(*internal/driver/mcpclient.session).RoundTrip": "sends for the SDK, to the one server whose permit was redeemed",
 		"(internal/driver/mcpclient.short).RoundTrip":    "sends for the SDK, to the server and the issuer whose permits were redeemed",
 		"(*internal/driver/mcpclient.guard).RoundTrip":   "sends for the SDK, to the server and the issuer whose permits were redeemed",
+		"(*internal/driver/mcpclient.piped).*":           "goes on with the pipe to a process whose permit was redeemed",
 		"(*internal/driver/mcpclient.ticket).*":          "renews a token at the issuer whose permit was redeemed",
 		"(*internal/driver/mcpclient.session).Tools":     "asks a server for its tools over a session whose permit was redeemed",
 		"(*internal/driver/mcpclient.session).Close":     "ends a session; stopping never waits for a permit",

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
@@ -213,10 +214,18 @@ func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.Pas
 	return past, cmp.Or(err, forgotten)
 }
 
-// Heard implements agents.Records: what people post in the run's thread after it was made.
+// saidWithheld stands for a message that labels keep from the requester of the run. It counts as a message, so that a label that is set
+// later changes the place of no other one.
+const saidWithheld = "[A person has written a message that this run may not show you.]"
+
+// Heard implements agents.Records: what people post in the run's thread after it was made, as far as the requester of the run may see it.
 func (d *agentDesk) Heard(ctx context.Context, w errand.Work, after int) ([]string, error) {
 	doc, err := d.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil || doc.Thread == "" {
+		return nil, err
+	}
+	sight, err := d.Labels.Sight(ctx, w.Workspace, doc.CreatedBy)
+	if err != nil {
 		return nil, err
 	}
 	const page = 100
@@ -229,9 +238,17 @@ func (d *agentDesk) Heard(ctx context.Context, w errand.Work, after int) ([]stri
 		old := false
 		for _, m := range found {
 			before = m.ID
-			if old = old || !m.CreatedAt.After(doc.CreatedAt); !old && m.SenderType == id.User && m.Content != "" {
-				said = append(said, m.Content)
+			if old = old || !m.CreatedAt.After(doc.CreatedAt); old || m.SenderType != id.User || m.Content == "" {
+				continue
 			}
+			shows, err := sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
+			if err != nil {
+				return nil, err
+			}
+			if !shows {
+				m.Content = saidWithheld
+			}
+			said = append(said, m.Content)
 		}
 		if old || len(found) < page {
 			slices.Reverse(said)
@@ -257,12 +274,36 @@ func (d *agentDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, name s
 	if err != nil {
 		return errand.Verdict{}, err
 	}
+	if no, err := d.kept(ctx, w); err != nil || no.Code != "" {
+		return no, err
+	}
 	made, no, err := d.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: name, Input: input})
 	if no != nil {
 		d.refused(ctx, w, name, c, no)
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
 	return errand.Verdict{Call: made.ID, Permit: d.Engines.Permits.OfCall(w.Workspace, made)}, err
+}
+
+// kept refuses the calls of a run whose space has got a label that keeps it from the requester of the run, who reads what the agent
+// reports.
+func (d *agentDesk) kept(ctx context.Context, w errand.Work) (errand.Verdict, error) {
+	in, ok := errand.SpaceOf(w.Input)
+	if !ok {
+		return errand.Verdict{}, nil
+	}
+	doc, err := d.Engines.Find(ctx, w.Workspace, w.Run)
+	if err != nil {
+		return errand.Verdict{}, err
+	}
+	sight, err := d.Labels.Sight(ctx, w.Workspace, doc.CreatedBy)
+	if err == nil {
+		err = sight.Sees(ctx, label.Resource{Type: label.OfSpace, ID: string(in)})
+	}
+	if fault.KindOf(err) == fault.Denied {
+		return errand.Verdict{Code: fault.CodeOf(err), Reason: "the space has a label that keeps it from the requester of the run"}, nil
+	}
+	return errand.Verdict{}, err
 }
 
 // Origin implements agents.Records.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
+	"strings"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -166,12 +167,21 @@ func Failed(cause string) error {
 	return fault.New(ErrFailed.Kind, ErrFailed.Code, "the MCP server %s", cause)
 }
 
-// WrongIssuer returns ErrIssuer with the issuer that the server names.
+// WrongIssuer returns ErrIssuer with the issuer that the server names. The suggestion has a command only if no shell reads more than an
+// address in it: the server has chosen the issuer, and people copy commands.
 func WrongIssuer(server Server, issuer string) error {
-	issuer = policy.Escape(issuer)
+	next := "If that is right, set it as the issuer of the server: agentbox mcp add --help"
+	if inert(issuer) && inert(server.URL) {
+		next = "If that is right, set it: agentbox mcp add " + server.Name + " --url " + server.URL + " --login --issuer " + issuer
+	}
 	return fault.New(ErrIssuer.Kind, ErrIssuer.Code, "the MCP server %s wants tokens of the issuer %s, which is not the one that is set",
-		server.Name, issuer).With("If that is right, set it: agentbox mcp add " + server.Name + " --url " + server.URL + " --login --issuer " +
-		issuer)
+		server.Name, policy.Escape(issuer)).With(next)
+}
+
+// inert reports whether every shell takes a text for one word without a meaning of its own.
+func inert(text string) bool {
+	return text != "" && text[0] != '-' &&
+		strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._-%") == ""
 }
 
 // CheckRedirect refuses an address to which no browser may be sent with a code: one that is not of the person's own machine.

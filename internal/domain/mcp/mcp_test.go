@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -267,6 +268,22 @@ func TestWhatRemainsOfServers(t *testing.T) {
 		text, _ := json.Marshal(left)
 		if err != nil || left == nil || strings.Contains(string(text), "plum") {
 			t.Errorf("%s: got %s, %v", typ, text, err)
+		}
+	}
+}
+
+// TestASuggestedCommandRunsNothingElse: a server names its issuer, and people copy the command that the error suggests.
+func TestASuggestedCommandRunsNothingElse(t *testing.T) {
+	server := mcp.Server{Name: "shop", URL: "https://shop.example:443/mcp"}
+	for issuer, copied := range map[string]bool{
+		"https://id.example": true, "https://id.example/tenant/one-2": true,
+		"https://id.example/;reboot": false, "https://id.example/&id": false, "https://id.example/$HOME": false,
+		"https://id.example/`id`": false, "https://id.example/$(id)": false, "https://id.example/a b": false, "https://id.example/'": false,
+		"https://id.example/a\nid": false, "": false,
+	} {
+		f, ok := errors.AsType[*fault.Error](mcp.WrongIssuer(server, issuer))
+		if !ok || strings.Contains(f.Suggestion, "--issuer") != copied {
+			t.Errorf("%q: %+v", issuer, f)
 		}
 	}
 }

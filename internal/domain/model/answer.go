@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"strings"
 
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -46,13 +47,13 @@ type Answer struct {
 
 // Text returns the text of the answer.
 func (a Answer) Text() string {
-	text := ""
+	var text strings.Builder
 	for _, p := range a.Parts {
 		if p.Type == TextPart {
-			text += p.Text
+			text.WriteString(p.Text)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // Calls returns the tool calls that may be run. An answer that was cut has none, because its last call may be incomplete.

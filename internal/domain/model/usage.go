@@ -8,6 +8,16 @@ import (
 	"agentbox/internal/domain/id"
 )
 
+// MaxTokens is the most tokens of a kind that one answer can have used. No window of a model is near it.
+const MaxTokens = 1_000_000_000
+
+// Credible reports whether the numbers can be those of one answer. An endpoint chooses them, and sums of larger ones overflow, so that a
+// budget would hold no more.
+func (u Usage) Credible() bool {
+	return min(u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning) >= 0 &&
+		max(u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning) <= MaxTokens
+}
+
 // Tokens returns the sum of the input and the output.
 func (u Usage) Tokens() int { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
 

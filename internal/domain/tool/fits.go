@@ -12,11 +12,13 @@ import (
 	"strings"
 )
 
-// The most parts of a schema that are held against a value, and the most within each other. A schema of somebody else may refer to itself
-// without end.
+// The most parts of a schema and of a value that are held against each other, and the most within each other. A schema of somebody else may
+// refer to itself without end, and a value may be one that takes long.
 const (
-	maxWork  = 1_000_000
-	maxDepth = 500
+	maxWork   = 2_000_000
+	maxDepth  = 500
+	maxAt     = 200 // characters of a place in a value, and of each of its steps
+	maxDigits = 400 // of a number that is calculated with, and of its exponent: 1e999999 has six digits, and a million as an integer
 )
 
 // Fits returns why a JSON value does not fit a JSON Schema; "" where it fits. It knows the words of draft 2020-12 that say of what type and
@@ -54,12 +56,20 @@ type fitting struct {
 	work, depth int
 }
 
+// tooMuch counts work, and returns why there is no more of it.
+func (f *fitting) tooMuch(work int) string {
+	if f.work += work; f.work > maxWork || f.depth > maxDepth {
+		f.work = maxWork + 1 // nothing else is tried
+		return "the schema is too complicated"
+	}
+	return ""
+}
+
 func (f *fitting) fits(schema, v any, at string) string {
 	f.depth++
 	defer func() { f.depth-- }()
-	if f.work++; f.work > maxWork || f.depth > maxDepth {
-		f.work = maxWork + 1 // nothing else is tried
-		return "the schema is too complicated"
+	if wrong := f.tooMuch(1); wrong != "" {
+		return wrong
 	}
 	rules, ok := schema.(map[string]any)
 	if !ok {
@@ -69,9 +79,12 @@ func (f *fitting) fits(schema, v any, at string) string {
 		return ""
 	}
 	if ref, ok := rules["$ref"].(string); ok {
+		if wrong := f.tooMuch(len(ref) / 16); wrong != "" {
+			return wrong
+		}
 		inner, found := f.find(ref)
 		if !found {
-			return "the schema refers to " + strconv.Quote(ref) + ", which it does not have"
+			return "the schema refers to " + strconv.Quote(ref[:min(len(ref), maxAt)]) + ", which it does not have"
 		}
 		if wrong := f.fits(inner, v, at); wrong != "" {
 			return wrong
@@ -105,11 +118,30 @@ func (f *fitting) find(ref string) (any, bool) {
 	return now, path == "" || strings.HasPrefix(path, "/")
 }
 
+// below returns a place in the thing at another one. A long one is cut: a value chooses its names.
+func below(at, step string) string {
+	return at[:min(len(at), maxAt)] + step[:min(len(step), maxAt)]
+}
+
 func where(at string) string {
 	if at == "" {
 		return "the value"
 	}
-	return strings.TrimPrefix(at, ".")
+	return strings.ToValidUTF8(strings.TrimPrefix(at, "."), "")
+}
+
+// number returns a number to calculate with; false for one that is too long, or whose exponent is too large.
+func number(n json.Number) (*big.Rat, bool) {
+	text := n.String()
+	if len(text) > maxDigits {
+		return nil, false
+	}
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		if exponent, err := strconv.Atoi(text[i+1:]); err != nil || exponent > maxDigits || exponent < -maxDigits {
+			return nil, false
+		}
+	}
+	return new(big.Rat).SetString(text)
 }
 
 // kind returns the type of a value as JSON Schema names it.
@@ -122,7 +154,7 @@ func kind(v any) string {
 	case string:
 		return "string"
 	case json.Number:
-		if n, ok := new(big.Rat).SetString(v.String()); ok && len(v) < 400 && n.IsInt() {
+		if n, ok := number(v); ok && n.IsInt() {
 			return "integer"
 		}
 		return "number"
@@ -141,11 +173,18 @@ func (f *fitting) typed(rules map[string]any, v any, at string) string {
 			return fmt.Sprintf("%s must be of the type %s, not %s", where(at), want, is)
 		}
 	case []any:
+		if wrong := f.tooMuch(len(want)); wrong != "" {
+			return wrong
+		}
 		if !slices.ContainsFunc(want, fits) {
 			return fmt.Sprintf("%s must not be of the type %s", where(at), is)
 		}
 	}
-	if list, ok := rules["enum"].([]any); ok && !slices.ContainsFunc(list, func(one any) bool { return equal(one, v) }) {
+	list, ok := rules["enum"].([]any)
+	if wrong := f.tooMuch(len(list)); wrong != "" {
+		return wrong
+	}
+	if ok && !slices.ContainsFunc(list, func(one any) bool { return equal(one, v) }) {
 		return where(at) + " must be one of the values that the schema lists"
 	}
 	if one, ok := rules["const"]; ok && !equal(one, v) {
@@ -157,9 +196,9 @@ func (f *fitting) typed(rules map[string]any, v any, at string) string {
 func equal(a, b any) bool {
 	x, isNumber := a.(json.Number)
 	y, both := b.(json.Number)
-	if isNumber && both && len(x) < 400 && len(y) < 400 {
-		m, okX := new(big.Rat).SetString(x.String())
-		n, okY := new(big.Rat).SetString(y.String())
+	if isNumber && both && x != y {
+		m, okX := number(x)
+		n, okY := number(y)
 		return okX && okY && m.Cmp(n) == 0
 	}
 	return reflect.DeepEqual(a, b)
@@ -183,10 +222,13 @@ func (f *fitting) object(rules map[string]any, v any, at string) string {
 		return ""
 	}
 	if required, ok := rules["required"].([]any); ok {
+		if wrong := f.tooMuch(len(required)); wrong != "" {
+			return wrong
+		}
 		for _, name := range required {
 			if text, ok := name.(string); ok {
 				if _, sent := fields[text]; !sent {
-					return where(at+"."+text) + " is missing"
+					return where(below(at, "."+text)) + " is missing"
 				}
 			}
 		}
@@ -197,6 +239,9 @@ func (f *fitting) object(rules map[string]any, v any, at string) string {
 	properties, _ := rules["properties"].(map[string]any)
 	others, bounded := rules["additionalProperties"]
 	_, patterns := rules["patternProperties"]
+	if wrong := f.tooMuch(len(fields)); wrong != "" {
+		return wrong
+	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		schema, known := properties[name]
 		if !known && (!bounded || patterns) {
@@ -205,7 +250,7 @@ func (f *fitting) object(rules map[string]any, v any, at string) string {
 		if !known {
 			schema = others
 		}
-		if wrong := f.fits(schema, fields[name], at+"."+name); wrong != "" {
+		if wrong := f.fits(schema, fields[name], below(at, "."+name)); wrong != "" {
 			return wrong
 		}
 	}
@@ -220,6 +265,9 @@ func (f *fitting) list(rules map[string]any, v any, at string) string {
 	if wrong := sized(rules, len(values), "minItems", "maxItems", at); wrong != "" {
 		return wrong
 	}
+	if wrong := f.tooMuch(len(values)); wrong != "" {
+		return wrong
+	}
 	first, _ := rules["prefixItems"].([]any)
 	for i, one := range values {
 		schema, bounded := rules["items"]
@@ -229,7 +277,7 @@ func (f *fitting) list(rules map[string]any, v any, at string) string {
 		if !bounded {
 			continue
 		}
-		if wrong := f.fits(schema, one, at+"["+strconv.Itoa(i)+"]"); wrong != "" {
+		if wrong := f.fits(schema, one, below(at, "["+strconv.Itoa(i)+"]")); wrong != "" {
 			return wrong
 		}
 	}
@@ -256,8 +304,8 @@ func (f *fitting) several(rules map[string]any, v any, at string) string {
 				first = wrong
 			}
 		}
-		if f.work > maxWork {
-			return "the schema is too complicated"
+		if wrong := f.tooMuch(0); wrong != "" {
+			return wrong
 		}
 		if fit == 0 {
 			return first

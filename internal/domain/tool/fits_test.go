@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"agentbox/internal/domain/tool"
 )
@@ -49,6 +50,44 @@ func TestASchemaWithoutEnd(t *testing.T) {
 		`{"oneOf":` + twice + `,"anyOf":` + twice + `}`} {
 		if got := tool.Fits(json.RawMessage(schema), json.RawMessage(`1`)); !strings.Contains(got, "too complicated") {
 			t.Errorf("%s: got %q", schema, got)
+		}
+	}
+}
+
+// TestAValueThatTakesLong holds values of a hostile server against schemas of its own: numbers with exponents that fill the memory, long
+// lists against long enums, names that are as long as the value.
+func TestAValueThatTakesLong(t *testing.T) {
+	exponents := "[" + strings.Repeat("1e999999,", 10_000) + "1]"
+	many := "[" + strings.Repeat("1,", 20_000) + "2]"
+	long := strings.Repeat("x", 1<<20)
+	nested := strings.Repeat(`{"`+strings.Repeat("y", 1000)+`":`, 200) + "1" + strings.Repeat("}", 200)
+	begun := time.Now()
+	for _, c := range []struct{ schema, value, wrong string }{
+		{`{"items":{"type":"integer"}}`, exponents, "must be of the type integer, not number"},
+		{`{"items":{"type":"number"}}`, exponents, ""},
+		{`{"items":{"const":1e999998}}`, exponents, "must be the value"},
+		{`{"items":{"enum":[` + strings.Repeat("3,", 20_000) + `1]}}`, many, "too complicated"},
+		{`{"items":{"type":[` + strings.Repeat(`"string",`, 20_000) + `"integer"]}}`, many, "too complicated"},
+		{`{"items":{"required":[` + strings.Repeat(`"a",`, 20_000) + `"a"]}}`, "[" + strings.Repeat(`{"a":1},`, 20_000) + "1]",
+			"too complicated"},
+		{`{"additionalProperties":{"type":"string"}}`, `{"` + long + `":1}`, "must be of the type string"},
+		{`{"additionalProperties":{"$ref":"#"},"type":"object"}`, nested, "must be of the type object"},
+		{`{"$ref":"#/` + long + `"}`, `1`, "which it does not have"},
+	} {
+		got := tool.Fits(json.RawMessage(c.schema), json.RawMessage(c.value))
+		if c.wrong == "" && got != "" || !strings.Contains(got, c.wrong) || len(got) > 1000 {
+			t.Errorf("%.60s: got %.200q, want %q", c.schema, got, c.wrong)
+		}
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	for _, c := range []struct{ schema, value, wrong string }{
+		{`{"type":"integer"}`, "1e400", ""}, {`{"type":"integer"}`, "1e401", "the value must be of the type integer, not number"},
+		{`{"type":"integer"}`, "1" + strings.Repeat("0", 399), ""}, {`{"const":1e2}`, "100", ""}, {`{"const":1e500}`, "1e500", ""},
+	} {
+		if got := tool.Fits(json.RawMessage(c.schema), json.RawMessage(c.value)); got != c.wrong {
+			t.Errorf("%s against %.20s: got %q", c.schema, c.value, got)
 		}
 	}
 }

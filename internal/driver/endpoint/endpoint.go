@@ -30,6 +30,10 @@ const (
 	drainTime      = 2 * time.Second
 	connectTime    = 20 * time.Second
 	maxQuote       = 200 // bytes of the endpoint's own words in a failure
+	maxCode        = 64  // bytes of the endpoint's own code of a failure
+
+	MaxCalls = 256    // tool calls of one answer; the loop makes none of an answer with errand.MaxCalls or more
+	MaxParts = 10_000 // blocks of one answer
 )
 
 // Client keeps the connections to endpoints. It reads no environment: no proxy, no key, no address comes from there.
@@ -264,6 +268,15 @@ func ClassOf(status int) model.Class {
 		return model.Retry
 	}
 	return model.Final
+}
+
+// Name sets the code of a failure, if it is a word and not the key: it is shown, recorded and counted as it is.
+func (q Request) Name(f *model.Failure, code string) {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-"
+	key := q.Target.Key.Reveal()
+	if code != "" && len(code) <= maxCode && strings.Trim(code, letters) == "" && (key == "" || !strings.Contains(code, key)) {
+		f.Code = code
+	}
 }
 
 // Quote adds the endpoint's own words to a failure: short, printable, on one line, and without the key.

@@ -28,6 +28,10 @@ func TestTheAddressOfALogin(t *testing.T) {
 		{"without https", "http://issuer.example/login", false, false},
 		{"without https in the own network", "http://issuer.example/login", true, true},
 		{"no address", "https://%", false, false},
+		{"a script", "javascript:alert(1)//", true, false},
+		{"a file", "file:///etc/passwd", true, false},
+		{"letters of another script", "https://\u0456ssuer.example/login", false, false},
+		{"a user in front of the host", "https://issuer.example@other.example/", false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			visited := ""

@@ -62,13 +62,13 @@ func (c *Client) Login(ctx context.Context, permit policy.Permit, to mcp.Target,
 	}
 	ctx, stop := context.WithTimeout(ctx, mcp.LoginTime)
 	defer stop()
-	s := &session{target: to}
+	s := begun(to)
 	defer s.Close()
 	transport, err := c.transport(s)
 	if err != nil {
 		return none(err)
 	}
-	f := &flow{session: s, by: by, guard: &guard{short: short{s.tokens}, target: to}}
+	f := &flow{session: s, by: by, guard: &guard{short: short{s, s.tokens}, target: to}}
 	if err := to.Grant.Use(ctx, func(now mcp.Grant) (mcp.Grant, error) {
 		f.before, _ = opened(now, to.Server)
 		return now, nil
@@ -140,9 +140,8 @@ func (f *flow) scopes(found []string) []string {
 
 // visit has the person log in.
 func (f *flow) visit(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-	at, err := url.Parse(args.URL)
-	if err != nil || len(args.URL) > mcp.MaxAddress || at.Scheme != "https" && !f.guard.private() {
-		return nil, mcp.Failed("has an issuer whose login is at no address of https, or at one that is too long")
+	if !visitable(args.URL, f.guard.private()) {
+		return nil, mcp.Failed("has an issuer whose login is at no address of https, or at one that is too long or not in ASCII")
 	}
 	if f.given != nil {
 		return nil, mcp.Failed("wants another login than the one that has just been made")
@@ -153,6 +152,15 @@ func (f *flow) visit(ctx context.Context, args *auth.AuthorizationArgs) (*auth.A
 	}
 	f.hidden = append(f.hidden, back.Code, back.State)
 	return &auth.AuthorizationResult{Code: back.Code, State: back.State, Iss: back.Issuer}, nil
+}
+
+// visitable reports whether a person may be sent to the address of a login. An issuer names it, and a browser would also open a file, run a
+// script, or show one host for another. An issuer of the own network needs no https.
+func visitable(address string, private bool) bool {
+	at, err := url.Parse(address)
+	return err == nil && len(address) <= mcp.MaxAddress && at.Host != "" && at.User == nil &&
+		(at.Scheme == "https" || at.Scheme == "http" && private) &&
+		!strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // take keeps what the issuer has given.
@@ -339,6 +347,7 @@ func (t *ticket) token(ctx context.Context, refused string) (token *oauth2.Token
 	s := t.session
 	ctx, stop := context.WithTimeout(ctx, openTime)
 	defer stop()
+	defer context.AfterFunc(s.lasts, stop)()
 	err = s.target.Grant.Use(ctx, func(now mcp.Grant) (mcp.Grant, error) {
 		g, ok := opened(now, s.target.Server)
 		if !ok {

@@ -2,6 +2,7 @@
 package mcpclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,8 +46,11 @@ const revision = "2025-11-25"
 const (
 	openTime  = 60 * time.Second // from the first byte to the end of the handshake; a program may have to load itself first
 	tlsTime   = 10 * time.Second
-	maxHeader = 64 << 10 // bytes of the head of an answer
-	maxPages  = 64       // of a list of tools
+	replyTime = 30 * time.Second  // of what is sent without a limit of its own: an answer to a question of the server
+	byeTime   = time.Second       // of the request that tells the server that the session has ended
+	maxHeader = 64 << 10          // bytes of the head of an answer
+	maxPages  = 64                // of a list of tools
+	maxPiped  = 2 * mcp.MaxAnswer // bytes that a process may send from one request to the next: the answer, and what it says besides
 )
 
 // New returns a client of this version of the program.
@@ -66,14 +70,18 @@ func (c *Client) Open(ctx context.Context, permit policy.Permit, to mcp.Target) 
 	}
 	ctx, stop := context.WithTimeout(ctx, openTime)
 	defer stop()
-	s := &session{target: to}
-	var over sdk.Transport = &sdk.IOTransport{Reader: to.Pipe, Writer: to.Pipe, MaxLineLength: mcp.MaxAnswer}
+	s := begun(to)
+	var over sdk.Transport
 	if to.Pipe == nil {
 		streamed, err := c.http(s)
 		if err != nil {
 			return nil, err
 		}
 		over = streamed
+	} else {
+		s.piped = &piped{ReadWriteCloser: to.Pipe, patience: replyTime}
+		s.piped.left.Store(maxPiped)
+		over = &sdk.IOTransport{Reader: s.piped, Writer: s.piped, MaxLineLength: mcp.MaxAnswer}
 	}
 	var err error
 	if s.inner, err = c.sdk.Connect(ctx, over, &sdk.ClientSessionOptions{ProtocolVersion: revision}); err != nil {
@@ -117,7 +125,7 @@ func (c *Client) http(s *session) (*sdk.StreamableClientTransport, error) {
 	if err != nil || s.tokens == nil {
 		return over, err
 	}
-	client := &http.Client{Transport: short{s.tokens}, CheckRedirect: stays}
+	client := &http.Client{Transport: short{s, s.tokens}, CheckRedirect: stays}
 	if s.target.Server.Login {
 		over.OAuthHandler = &ticket{s, client}
 		return over, nil
@@ -190,16 +198,40 @@ func (c *Client) line(hosts map[string]bool) *http.Transport {
 	}
 }
 
-// short is a transport whose answers are bounded.
-type short struct{ *http.Transport }
+// short is a transport of a session whose answers are bounded, and whose requests end with the session.
+type short struct {
+	of *session
+	by *http.Transport
+}
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. The SDK waits for every request before it closes a session, also for one that the server never
+// answers. So a request without a limit of time gets one, and none goes on when the session ends.
 func (s short) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := s.Transport.RoundTrip(r)
-	if err == nil {
-		answer.Body = &bounded{answer.Body, mcp.MaxAnswer}
+	ctx, end := context.WithCancel(r.Context())
+	unhook := func() bool { return true }
+	if r.Method != http.MethodDelete { // it tells the server of the end
+		unhook = context.AfterFunc(s.of.lasts, end)
 	}
-	return answer, err
+	timer := (*time.Timer)(nil)
+	if _, limited := r.Context().Deadline(); r.Method == http.MethodDelete {
+		timer = time.AfterFunc(byeTime, end)
+	} else if !limited {
+		timer = time.AfterFunc(replyTime, end)
+	}
+	done := func() {
+		unhook()
+		if timer != nil {
+			timer.Stop()
+		}
+		end()
+	}
+	answer, err := s.by.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		done()
+		return nil, err
+	}
+	answer.Body = &bounded{answer.Body, mcp.MaxAnswer, done}
+	return answer, nil
 }
 
 // RoundTrip implements http.RoundTripper for the requests of the session: each has the key, or the token for which it was exchanged.
@@ -215,13 +247,21 @@ func (s *session) RoundTrip(r *http.Request) (*http.Response, error) {
 	default:
 		r.Header.Del("Authorization")
 	}
-	return short{s.line}.RoundTrip(r)
+	return short{s, s.line}.RoundTrip(r)
 }
 
 // bounded is a body of which so many bytes may be read. Without it the SDK reads an answer of any size.
 type bounded struct {
 	io.ReadCloser
-	left int64
+	left   int64
+	closed func()
+}
+
+// Close implements io.Closer.
+func (b *bounded) Close() error {
+	err := b.ReadCloser.Close()
+	b.closed()
+	return err
 }
 
 var errLong = errors.New("the answer is too long")
@@ -235,17 +275,59 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// piped is the pipe to a process. So many bytes may come from one request to the next: the SDK keeps every message that nobody has asked
+// for, however many they are. And a message is read within its patience: the SDK waits for that without a limit, also where a call has one.
+type piped struct {
+	io.ReadWriteCloser
+	left     atomic.Int64
+	patience time.Duration
+}
+
+// Read implements io.Reader.
+func (p *piped) Read(b []byte) (int, error) {
+	n, err := p.ReadWriteCloser.Read(b)
+	if p.left.Add(int64(-n)) < 0 {
+		_ = p.Close() // no answer to a question of the process is written any more
+		return 0, errLong
+	}
+	return n, err
+}
+
+// Write implements io.Writer.
+func (p *piped) Write(b []byte) (int, error) {
+	late := time.AfterFunc(p.patience, func() { _ = p.Close() })
+	defer late.Stop()
+	return p.ReadWriteCloser.Write(b)
+}
+
 // session is a session with one server.
 type session struct {
 	target mcp.Target
 	inner  *sdk.ClientSession
 	line   *http.Transport // nil for a server with a command
 	tokens *http.Transport // to the issuer of tokens; nil where there is none
+	piped  *piped          // nil for a server with an address
 	token  atomic.Pointer[string]
+	lasts  context.Context // until the session ends
+	end    context.CancelFunc
+}
+
+// begun returns a session that has no connection yet.
+func begun(to mcp.Target) *session {
+	lasts, end := context.WithCancel(context.Background())
+	return &session{target: to, lasts: lasts, end: end}
+}
+
+// asks begins a request of this side, after which a process may answer.
+func (s *session) asks() {
+	if s.piped != nil {
+		s.piped.left.Store(maxPiped)
+	}
 }
 
 // Close implements mcp.Session.
 func (s *session) Close() {
+	s.end()
 	if s.target.Pipe != nil {
 		_ = s.target.Pipe.Close() // it ends the process, so that nothing waits for it
 	}
@@ -266,12 +348,13 @@ func (s *session) Tools(ctx context.Context) ([]mcp.Tool, error) {
 	var out []mcp.Tool
 	params := &sdk.ListToolsParams{}
 	for range maxPages {
+		s.asks()
 		page, err := s.inner.ListTools(ctx, params)
 		if err != nil {
 			return nil, s.failure(ctx, err)
 		}
 		for _, t := range page.Tools {
-			one, err := described(t)
+			one, err := s.described(t)
 			if err != nil {
 				return nil, err
 			}
@@ -287,8 +370,9 @@ func (s *session) Tools(ctx context.Context) ([]mcp.Tool, error) {
 	return nil, mcp.Failed("offers its tools on too many pages")
 }
 
-func described(t *sdk.Tool) (mcp.Tool, error) {
-	one := mcp.Tool{Name: t.Name, Title: t.Title, Description: t.Description}
+// described returns a tool without the session's key, which a server could put where it is recorded.
+func (s *session) described(t *sdk.Tool) (mcp.Tool, error) {
+	one := mcp.Tool{Name: s.clean(t.Name), Title: s.clean(t.Title), Description: s.clean(t.Description)}
 	for into, schema := range map[*json.RawMessage]any{&one.Input: t.InputSchema, &one.Output: t.OutputSchema} {
 		if schema == nil {
 			continue
@@ -297,7 +381,7 @@ func described(t *sdk.Tool) (mcp.Tool, error) {
 		if err != nil {
 			return one, mcp.Failed("offers a tool whose schema cannot be read")
 		}
-		*into = raw
+		*into = json.RawMessage(s.clean(string(raw)))
 	}
 	return one, nil
 }
@@ -314,6 +398,7 @@ func (s *session) Call(ctx context.Context, permit policy.Permit) (mcp.Answer, e
 	}
 	ctx, stop := context.WithTimeout(ctx, time.Duration(a.TimeoutMS)*time.Millisecond)
 	defer stop()
+	s.asks()
 	answer, err := s.inner.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: a.Request})
 	if message, said := answered(err); said && ctx.Err() == nil {
 		return mcp.Answer{Failed: true, Text: "error: " + s.clean(message)}, nil
@@ -342,13 +427,32 @@ func answered(err error) (string, bool) {
 	return said.Message, true
 }
 
-// clean takes the session's key, and the token for which it was exchanged, out of a text of the server.
+// clean takes the session's key, and the token for which it was exchanged, out of a text of the server, also where they stand in JSON.
 func (s *session) clean(text string) string {
-	if s.target.Key != nil && s.target.Key.Reveal() != "" {
-		text = strings.ReplaceAll(text, s.target.Key.Reveal(), "[key "+s.target.Server.Key+"]")
+	if s.target.Key != nil {
+		text = without(text, s.target.Key.Reveal(), "[key "+s.target.Server.Key+"]")
 	}
-	if token := s.token.Load(); token != nil && *token != "" {
-		text = strings.ReplaceAll(text, *token, "[token]")
+	if token := s.token.Load(); token != nil {
+		text = without(text, *token, "[token]")
+	}
+	return text
+}
+
+// without replaces a secret in a text: as it is, and as JSON writes it.
+func without(text, secret, mark string) string {
+	if secret == "" {
+		return text
+	}
+	text = strings.ReplaceAll(text, secret, mark)
+	var plain bytes.Buffer
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	escaped, err := json.Marshal(secret)
+	if err = errors.Join(err, enc.Encode(secret)); err != nil {
+		return text
+	}
+	for _, form := range []string{string(escaped), strings.TrimSuffix(plain.String(), "\n")} {
+		text = strings.ReplaceAll(text, form[1:len(form)-1], mark)
 	}
 	return text
 }

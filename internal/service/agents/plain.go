@@ -44,7 +44,14 @@ type block struct {
 // blocks returns the fenced blocks of a text, in order.
 func blocks(text string) []block {
 	var found []block
+	var inside strings.Builder // the text of the last one; a model can write millions of lines
 	fence := ""
+	ends := func() {
+		if n := len(found); n > 0 && inside.Len() > 0 {
+			found[n-1].text = inside.String()
+			inside.Reset()
+		}
+	}
 	for line := range strings.Lines(text) {
 		bare := strings.TrimSpace(line)
 		if fence == "" {
@@ -58,10 +65,12 @@ func blocks(text string) []block {
 		}
 		if len(bare) >= len(fence) && strings.Trim(bare, fence[:1]) == "" {
 			found[len(found)-1].closed, fence = true, ""
+			ends()
 			continue
 		}
-		found[len(found)-1].text += line
+		inside.WriteString(line)
 	}
+	ends()
 	return found
 }
 

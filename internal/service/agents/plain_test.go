@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
@@ -72,6 +73,20 @@ func TestOperationsInPlainText(t *testing.T) {
 		if end := talk.Next().End; (end != nil) != (c.want == "") {
 			t.Errorf("%s: the run ends: %v", name, end)
 		}
+	}
+}
+
+// TestAnAnswerOfManyLines reads a block of as many lines as an answer can have: it takes no longer than its text is long.
+func TestAnAnswerOfManyLines(t *testing.T) {
+	talk := plainly()
+	asks(t, talk)
+	begun := time.Now()
+	talk.Answered(says("```python\n" + strings.Repeat("x\n", 2_000_000) + "```\n" + fenced(`{"type":"readFile","id":"x","path":"a"}`)))
+	if calls := talk.Next().Calls; len(calls) != 1 || calls[0].ID != "x" {
+		t.Errorf("got %+v", calls)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 

@@ -53,7 +53,19 @@ var (
 	ErrExperimentNotFound = fault.New(fault.NotFound, "experiment_not_found", "there is no such experiment in this workspace")
 	ErrLineage            = fault.New(fault.Denied, "lineage_not_yours", "only a tool call of an agent makes a sub-agent").
 				With("leave lineage out of the input")
+	ErrPictures = fault.New(fault.Denied, "pictures_not_yours", "a task names a picture by its hash, and the request does not bring it").
+			With("give the agent its task with POST /v1/blueprints/{blueprint}/runs, which takes the pictures themselves")
 )
+
+// brings reports whether the files of the request are the pictures of its task. A hash alone would show the model content of somebody else.
+func (q Request) brings(pictures []errand.Picture) bool {
+	for _, p := range pictures {
+		if !slices.ContainsFunc(q.Files, func(f File) bool { return event.DigestOf(f.Content) == p.Digest }) {
+			return false
+		}
+	}
+	return true
+}
 
 func (q Request) check() error {
 	if q.Experiment != "" {
@@ -164,6 +176,9 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 	if m, ok := errand.ReadMission(q.Input); ok {
 		if created.Blueprint, created.Artifacts = m.Blueprint, m.Artifacts; m.Lineage != nil && q.Under == nil {
 			return run.Run{}, ErrLineage
+		}
+		if !q.brings(m.Pictures) {
+			return run.Run{}, ErrPictures
 		}
 	}
 	order := created.Work == errand.Operations

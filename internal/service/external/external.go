@@ -145,6 +145,7 @@ type session struct {
 
 	mu      sync.Mutex
 	asked   int                    // questions to models
+	again   int                    // of them, those that were repeated because their answer did not arrive
 	open    map[event.Digest][]int // the numbers of questions whose answer did not reach the program
 	first   func()                 // called with each question; it acts once
 	turns   map[int]id.Step        // the steps of questions to models
@@ -335,12 +336,17 @@ func (s *session) ended(ctx context.Context, o errand.Outcome) (errand.Result, e
 	return errand.Result{Summary: firstLine(out.Report), Output: raw}, nil
 }
 
-// number returns the number of a question. A question whose answer did not arrive keeps its number when the program repeats it, so that
-// the daemon does not pay twice for a recorded answer. It returns ErrSteps at the limit.
+// number returns the number of a question. A question whose answer did not arrive keeps its number when the program repeats it, so that the
+// daemon does not pay twice for a recorded answer. It returns ErrSteps at the limit, which holds for new questions and for repeated ones.
 func (s *session) number(hash event.Digest) (n int, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if open := s.open[hash]; len(open) > 0 {
+		if s.again >= s.def.Limits.Steps { // a program that breaks off each answer would else be given, and bill, any number of them
+			return 0, false, fault.New(ErrSteps.Kind, ErrSteps.Code, "the run has repeated its requests to models %d times, as often as it may ask",
+				s.again)
+		}
+		s.again++
 		s.open[hash] = open[1:]
 		return open[0], true, nil
 	}

@@ -445,6 +445,9 @@ func (c *asking) send(ctx context.Context, e model.Held, f *begunRequest) (model
 			model.EventFailed)
 		return model.Answer{}, nil, errors.Join(err, recordErr)
 	}
+	if !answer.Usage.Credible() { // as if it had told nothing: the whole reserve counts
+		answer.Usage, answer.Unknown = model.Usage{}, true
+	}
 	if raw, err := json.Marshal(answer); err != nil || len(raw) > MaxAnswerBytes {
 		failure := &model.Failure{Class: model.Final, Code: "answer_too_large", Begun: true, Usage: answer.Usage,
 			Message: fmt.Sprintf("the answer has more than %d MiB", MaxAnswerBytes>>20)}
@@ -477,6 +480,9 @@ func (f *begunRequest) outcome(c *asking, e model.Held, failure *model.Failure, 
 	}
 	if failure == nil {
 		return out
+	}
+	if !failure.Usage.Credible() {
+		failure.Usage, failure.Begun = model.Usage{}, true
 	}
 	out.Usage = failure.Usage
 	told := failure.Usage.Tokens() > 0
@@ -544,6 +550,9 @@ func (c *asking) unsent(ctx context.Context) error {
 
 // tell gives a piece of an answer to those who watch the run, and to the caller.
 func (c *asking) tell(ctx context.Context, d model.Delta) error {
+	if ctx.Err() != nil { // one event of an endpoint can hold millions of pieces
+		return context.Cause(ctx)
+	}
 	c.show(ctx, d)
 	if c.ask.Emit == nil {
 		return nil

@@ -8,8 +8,9 @@ import (
 	"io"
 	"strings"
 
-	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	plugin "github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"golang.org/x/net/html/charset"
 
 	"agentbox/internal/domain/fault"
@@ -76,13 +77,34 @@ func Markdown(html, base string) (text string, err error) {
 			text, err = "", fault.New(ErrHTML.Kind, ErrHTML.Code, "%s: %.200s", ErrHTML.Msg, fmt.Sprint(r))
 		}
 	}()
+	doc, err := tree(html)
+	if err != nil {
+		return "", err
+	}
+	if cost(doc, base) > maxCost {
+		return "", fault.New(ErrHTML.Kind, ErrHTML.Code, "%s: it would have more than %d MiB", ErrHTML.Msg, maxCost>>20)
+	}
 	var options []converter.ConvertOptionFunc
 	if base != "" {
 		options = append(options, converter.WithDomain(base))
 	}
-	text, err = htmltomarkdown.ConvertString(html, options...)
+	c := converter.NewConverter(converter.WithPlugins(plugin.NewBasePlugin(), commonmark.NewCommonmarkPlugin()))
+	c.Register.UnEscaper(bracket, converter.PriorityEarly)
+	raw, err := c.ConvertNode(doc, options...)
 	if err != nil {
 		return "", fault.Wrap(err, ErrHTML.Kind, ErrHTML.Code, "%s", ErrHTML.Msg)
 	}
-	return strings.TrimSpace(text) + "\n", nil
+	return strings.TrimSpace(string(raw)) + "\n", nil
+}
+
+// bracket reports whether a [ of a text is escaped: 1 for yes, -1 for "ask the next one". The library looks for the ] up to the end of the
+// line, for each [ of the line: hours for a page of them.
+func bracket(text []byte, at int) int {
+	if text[at] != '[' {
+		return -1
+	}
+	if near := text[at:min(at+100, len(text))]; len(near) == 100 && bytes.IndexByte(near, '\n') < 0 && bytes.IndexByte(near, ']') < 0 {
+		return 1
+	}
+	return -1
 }

@@ -182,7 +182,9 @@ func (s *Service) end(which func(where) bool) {
 		}
 	}
 	s.mu.Unlock()
+	var closing sync.WaitGroup // at once: a server takes its time over the end of its session
 	for _, c := range ended {
-		c.close()
+		closing.Go(c.close)
 	}
+	closing.Wait()
 }

@@ -33,7 +33,7 @@ func after(clock event.Clock, d time.Duration, f func()) (stop func()) {
 func beat(clock event.Clock, r *http.Request, f func()) (stop func()) {
 	every := keepalive
 	if n, err := strconv.Atoi(r.Header.Get("Keepalive-Ping-Interval")); err == nil && n > 0 {
-		every = min(every, time.Duration(n)*time.Second)
+		every = min(every, time.Duration(min(n, int(keepalive/time.Second)))*time.Second) // a longer one would overflow
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -35,6 +35,7 @@ type Parts struct {
 type Surface struct {
 	mux    *http.ServeMux
 	tokens *tokens
+	clock  event.Clock
 	binary transcoder
 }
 
@@ -51,7 +52,7 @@ func New(p Parts) *Surface {
 	code := &codeInterpreter{api: api, clock: p.Clock, ids: p.IDs, sandboxes: sandboxes, counts: newTable[string, int](),
 		folders: newTable[string, string]()}
 
-	s := &Surface{mux: http.NewServeMux(), tokens: tokens}
+	s := &Surface{mux: http.NewServeMux(), tokens: tokens, clock: p.Clock}
 	control.routes(s.control)
 	sandboxes.routes(s.within)
 	files.routes(s.within)
@@ -73,9 +74,8 @@ func (s *Surface) Serve(w http.ResponseWriter, r *http.Request) bool {
 	}
 	in := r.Clone(r.Context())
 	in.URL.Path, in.URL.RawPath = path.Clean("/"+rest), ""
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // an earlier request of the connection left its deadline behind
-	_ = control.SetReadDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // an earlier request of the connection left its deadline behind
+	in = s.awaited(w, in)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if _, pattern := s.mux.Handler(in); pattern == "" {
@@ -113,6 +113,7 @@ func (s *Surface) within(pattern string, h handler) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c, err := s.tokens.admitted(r)
 		if err == nil {
+			trust(r)
 			err = h(w, r, c)
 		}
 		if err != nil {

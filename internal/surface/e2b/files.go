@@ -561,7 +561,7 @@ func (fs *fileSystem) store(ctx context.Context, c *caller, at string, content i
 	in.Header.Set("Content-Type", "application/octet-stream")
 	w := &buffered{header: http.Header{}}
 	fs.api.ServeHTTP(w, in)
-	if w.status < http.StatusBadRequest {
+	if w.status < http.StatusMultipleChoices {
 		return nil
 	}
 	err = refusalOf(w.status, w.header, w.Bytes())

@@ -164,7 +164,7 @@ func (a api) once(ctx context.Context, c *caller, key, method, path string, in, 
 	}
 	w := &buffered{header: http.Header{}}
 	a.ServeHTTP(w, r)
-	if w.status >= http.StatusBadRequest {
+	if w.status >= http.StatusMultipleChoices { // also a redirect, which says that nothing was done
 		return refusalOf(w.status, w.header, w.Bytes())
 	}
 	if out == nil || w.Len() == 0 {
@@ -185,6 +185,9 @@ func refusalOf(status int, h http.Header, raw []byte) error {
 	}
 	if p.Suggestion != "" {
 		p.Detail += " (" + p.Suggestion + ")"
+	}
+	if status < http.StatusBadRequest { // a redirect: /v1 does not take a path as it is
+		status, p.Detail = http.StatusBadRequest, "the path cannot be used as it is written"
 	}
 	e := &refusal{Status: status, Code: connectCode(status, p.Code), Word: p.Code, Message: p.Detail, After: h.Get("Retry-After")}
 	switch p.Code {

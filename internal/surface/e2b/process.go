@@ -211,7 +211,7 @@ func limit(clock event.Clock, r *http.Request) (ctx context.Context, expired fun
 		unset = after(clock, most, func() { cancel(errTime) })
 	}
 	expired = func() bool { // a package that counts the time itself may go a moment before
-		return errors.Is(context.Cause(ctx), errTime) || ctx.Err() != nil && most > 0 && clock.Now().Sub(began) > most*9/10
+		return errors.Is(context.Cause(ctx), errTime) || ctx.Err() != nil && most > 0 && clock.Now().Sub(began) > most-most/10
 	}
 	return ctx, expired, func() { unset(); cancel(nil) }
 }

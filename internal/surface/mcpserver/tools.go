@@ -186,6 +186,10 @@ func (s *session) artifact(ctx context.Context, a id.Artifact) (*mcp.CallToolRes
 	if err != nil {
 		return failure(err), nil, nil
 	}
+	tooLarge := fault.New(fault.Exhausted, "artifact_too_large", "the artifact has more than %d bytes; read it over the API", maxPicture)
+	if doc.Size != nil && *doc.Size > maxPicture {
+		return failure(tooLarge), nil, nil
+	}
 	content, err := s.API.ArtifactContent(ctx, a)
 	if err != nil {
 		return failure(err), nil, nil
@@ -196,8 +200,7 @@ func (s *session) artifact(ctx context.Context, a id.Artifact) (*mcp.CallToolRes
 	case err != nil:
 		return failure(err), nil, nil
 	case len(raw) > maxPicture:
-		return failure(fault.New(fault.Exhausted, "artifact_too_large", "the artifact has more than %d bytes; read it over the API",
-			maxPicture)), nil, nil
+		return failure(tooLarge), nil, nil
 	case strings.HasPrefix(doc.Media, "image/") && doc.Media != "image/svg+xml":
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: raw, MIMEType: doc.Media}}}, nil, nil
 	case !utf8.Valid(raw):

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
 )
 
 // Path is the path at which the daemon serves the protocol over HTTP.
@@ -23,6 +24,8 @@ const Path = "/mcp"
 const (
 	idleTime    = 30 * time.Minute // a session without a request for so long ends
 	maxSessions = 1_000            // concurrent sessions
+	silence     = 10 * time.Second // for the request of a client that nobody knows yet
+	maxInner    = 64 << 20         // bytes of an answer of the API, which are all in memory
 )
 
 // Web serves the protocol over HTTP, with a session for each client that sends a key. Make it with NewWeb.
@@ -41,7 +44,7 @@ func NewWeb(c Config, api http.Handler) *Web {
 	streams := mcp.NewStreamableHTTPHandler(w.session, &mcp.StreamableHTTPOptions{
 		SessionTimeout: idleTime, Logger: c.Logger,
 	})
-	known := auth.RequireBearerToken(w.verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(streams)
+	known := auth.RequireBearerToken(w.verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(trusted(streams))
 	w.handler = http.NewCrossOriginProtection().Handler(known) // no page of another site may send requests, not even with a key
 	return w
 }
@@ -53,11 +56,19 @@ func (w *Web) Serve(out http.ResponseWriter, r *http.Request) bool {
 	}
 	control := http.NewResponseController(out)
 	_ = control.SetWriteDeadline(time.Time{}) // a stream of events stays open, and an earlier request left its deadline behind
-	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetReadDeadline(w.Clock.Now().Add(silence))
 	out.Header().Set("Cache-Control", "no-store")
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	w.handler.ServeHTTP(out, r)
 	return true
+}
+
+// trusted takes the limit of time off the requests of clients that are known.
+func trusted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(out).SetReadDeadline(time.Time{}) // a writer without deadlines has no slow sender
+		next.ServeHTTP(out, r)
+	})
 }
 
 // verify asks the API for the principal of a key. A session belongs to the key that began it.
@@ -116,6 +127,9 @@ func (t inner) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
+	if out.body.Len() > maxInner {
+		return nil, errLarge
+	}
 	return &http.Response{
 		Status: http.StatusText(out.status), StatusCode: out.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: out.header,
 		Body: io.NopCloser(&out.body), ContentLength: int64(out.body.Len()), Request: r,
@@ -138,7 +152,15 @@ func (a *answer) WriteHeader(status int) {
 	}
 }
 
+// Write implements io.Writer. It takes at most one byte more than maxInner, by which the answer is known to be too large.
 func (a *answer) Write(p []byte) (int, error) {
 	a.begun = true
+	if left := maxInner + 1 - a.body.Len(); len(p) > left {
+		a.body.Write(p[:max(left, 0)])
+		return max(left, 0), errLarge
+	}
 	return a.body.Write(p)
 }
+
+// errLarge refuses an answer of more than maxInner.
+var errLarge = fault.New(fault.Exhausted, "answer_too_large", "the answer has more than %d bytes; read it over the API", maxInner)

@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/domain/model"
 )
 
-// maxThought is the largest size of the reasoning that a Server remembers, in bytes. It forgets the oldest first; then a vendor may refuse
-// the turn.
+// maxThought is the largest size of the reasoning that a Server remembers, with the names of its calls, in bytes. It forgets the oldest
+// first; then a vendor may refuse the turn.
 const maxThought = 32 << 20
 
 // memory holds the reasoning of answers with calls. Most vendors require it back unchanged, and only a vendor's own wire can carry it.
@@ -29,7 +29,8 @@ func nameOf(parts []model.Part) string {
 	return b.String()
 }
 
-func sizeOf(parts []model.Part) (n int) {
+func sizeOf(name string, parts []model.Part) (n int) {
+	n = 2 * len(name) // of the answer, in both of memory's fields
 	for _, p := range parts {
 		n += len(p.Reasoning.Text) + len(p.Reasoning.Opaque)
 	}
@@ -54,10 +55,10 @@ func (s *Server) keep(r model.Reply) {
 	if _, known := m.held[name]; known {
 		return
 	}
-	m.held[name], m.order, m.size = thought, append(m.order, name), m.size+sizeOf(thought)
+	m.held[name], m.order, m.size = thought, append(m.order, name), m.size+sizeOf(name, thought)
 	for m.size > maxThought {
 		oldest := m.order[0]
-		m.size -= sizeOf(m.held[oldest])
+		m.size -= sizeOf(oldest, m.held[oldest])
 		delete(m.held, oldest)
 		m.order = m.order[1:]
 	}

@@ -71,6 +71,9 @@ func readPermission(w http.ResponseWriter, r *http.Request) (p Permission, err e
 	if err != nil {
 		return p, malformed("the question did not arrive: %v", err)
 	}
+	if err := few(body); err != nil {
+		return p, err
+	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&p); err != nil {

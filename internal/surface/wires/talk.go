@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/model"
 )
 
@@ -124,8 +125,30 @@ func named(prefix string, body []byte) string { return prefix + event.DigestOf(b
 
 // decode reads a body. It ignores unknown fields, because vendors' clients send new ones with every release.
 func decode(body []byte, to any) error {
+	if err := few(body); err != nil {
+		return err
+	}
 	if err := json.Unmarshal(body, to); err != nil {
 		return malformed("the body is not the JSON of this request: %v", err)
+	}
+	return nil
+}
+
+// few refuses JSON of more than MaxValues, before anything is made of it.
+func few(body []byte) error {
+	values, text := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case !text && (c == ',' || c == '[' || c == '{'):
+			values++
+		}
+	}
+	if values > MaxValues {
+		return fault.New(fault.Invalid, codeTooLarge, "the JSON of the request has more than %d values", MaxValues)
 	}
 	return nil
 }

@@ -20,8 +20,9 @@ import (
 
 // The bounds of a Server.
 const (
-	MaxBody  = 16 << 20 // bytes of one request
-	MaxAtOne = 4        // concurrent questions; a further one gets the vendor's rate limit error
+	MaxBody   = 16 << 20 // bytes of one request
+	MaxValues = 200_000  // of its JSON: a short one takes a hundred times its bytes when it is decoded
+	MaxAtOne  = 4        // concurrent questions; a further one gets the vendor's rate limit error
 )
 
 // Question is a request of a client to a model.
@@ -106,6 +107,11 @@ type tool struct {
 
 // answer answers one request.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, v vendor) {
+	if !s.enter() { // before its body takes memory
+		refuse(w, v, fault.New(fault.Unavailable, codeBusy, "%d requests of this run are being answered; wait for one", MaxAtOne))
+		return
+	}
+	defer s.leave()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		refuse(w, v, fault.New(fault.Invalid, codeTooLarge, "the request has more than %d bytes", large.Limit))
@@ -119,11 +125,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v vendor) {
 		refuse(w, v, err)
 		return
 	}
-	if !s.enter() {
-		refuse(w, v, fault.New(fault.Unavailable, codeBusy, "%d requests of this run are being answered; wait for one", MaxAtOne))
-		return
-	}
-	defer s.leave()
 	a.Wire = v.name()
 	s.remember(&a.Request)
 	e := &events{w: w}

@@ -421,7 +421,7 @@ func TestBoundsOfAServer(t *testing.T) {
 // TestMemoryIsBounded forgets the oldest reasoning first.
 func TestMemoryIsBounded(t *testing.T) {
 	s := New(nil, nil)
-	half := strings.Repeat("x", maxThought/2)
+	half := strings.Repeat("x", maxThought/2-2*len("a\x00t\x00")) // and the name of the answer, twice
 	for _, name := range []string{"a", "b", "c"} {
 		s.keep(model.Reply{Answer: model.Answer{Parts: []model.Part{
 			{Type: model.ReasoningPart, Reasoning: &model.Reasoning{Dialect: "d", Text: half}},

@@ -1,5 +1,5 @@
 import { ConflictError, TimeoutError, ValidationError } from './errors.js'
-import type { CallOptions, Transport } from './http.js'
+import { part, type CallOptions, type Transport } from './http.js'
 import { kept, question, toBase64, type Answer, type Artifact } from './run.js'
 import type {
   AgentTask, CallList, ModelUsed, PolicyApproval, RoomMessage, Run as RunDocument, RunList, RunShown, StepCall, StreamAnyRunFrame, UsageList,
@@ -70,7 +70,7 @@ export class Agents {
       version,
     })
     const json = { ...(typeof task === 'string' ? { task } : task), ...given }
-    const path = `/v1/blueprints/${encodeURIComponent(blueprint)}/runs`
+    const path = `/v1/blueprints/${part(blueprint)}/runs`
     return new AgentRun(this.http, await this.http.json<RunDocument>({ ...call, method: 'POST', path, json }))
   }
 
@@ -83,7 +83,7 @@ export class Agents {
 
   /** Finds the run of an agent by its id. */
   async get(run: string, options: CallOptions = {}): Promise<AgentRun> {
-    const shown = await this.http.json<RunShown>({ ...options, path: `/v1/runs/${encodeURIComponent(run)}` })
+    const shown = await this.http.json<RunShown>({ ...options, path: `/v1/runs/${part(run)}` })
     if (shown.work !== 'agent') throw new ValidationError(`${run} is not the run of an agent`, { code: 'not_an_agent', status: 400 })
     return new AgentRun(this.http, shown)
   }
@@ -202,7 +202,7 @@ export class AgentRun {
     if (!thread) {
       throw new ConflictError('the run has no thread, because its requester may not begin one', { code: 'run_without_thread', status: 409 })
     }
-    return this.http.json({ ...options, method: 'POST', path: `/v1/threads/${encodeURIComponent(thread)}/messages`, json: { content_md: text } })
+    return this.http.json({ ...options, method: 'POST', path: `/v1/threads/${part(thread)}/messages`, json: { content_md: text } })
   }
 
   /** Ends the run, and what it executes in its space. */
@@ -239,6 +239,6 @@ export class AgentRun {
   }
 
   private get path(): string {
-    return `/v1/runs/${encodeURIComponent(this.id)}`
+    return `/v1/runs/${part(this.id)}`
   }
 }

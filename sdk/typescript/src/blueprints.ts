@@ -1,4 +1,4 @@
-import type { CallOptions, Transport } from './http.js'
+import { part, type CallOptions, type Transport } from './http.js'
 import type {
   BlueprintChecked, BlueprintEntry, BlueprintList, BlueprintLocked, BlueprintShown, ModelBudget, ModelList, ModelRoute, ModelSettings, ModelShown, ModelSpec, Tested, UsageList,
 } from './schema.js'
@@ -47,7 +47,7 @@ export class Blueprints {
 }
 
 function at(name: string): string {
-  return `/v1/blueprints/${encodeURIComponent(name)}`
+  return `/v1/blueprints/${part(name)}`
 }
 
 export interface UsageOptions extends CallOptions {
@@ -90,12 +90,12 @@ export class Models {
 
   /** Seals a key for endpoints under a name. Nothing shows it again. */
   setKey(name: string, value: string, options: CallOptions = {}): Promise<void> {
-    return this.http.json({ ...options, method: 'PUT', path: `/v1/model-keys/${encodeURIComponent(name)}`, json: { value }, once: true })
+    return this.http.json({ ...options, method: 'PUT', path: `/v1/model-keys/${part(name)}`, json: { value }, once: true })
   }
 
   /** Destroys a key. */
   removeKey(name: string, options: CallOptions = {}): Promise<void> {
-    return this.http.json({ ...options, method: 'DELETE', path: `/v1/model-keys/${encodeURIComponent(name)}`, once: true })
+    return this.http.json({ ...options, method: 'DELETE', path: `/v1/model-keys/${part(name)}`, once: true })
   }
 
   /** Sets which models answer, and the budgets. Both lists replace those that are there. */
@@ -111,5 +111,5 @@ export class Models {
 }
 
 function entry(model: string): string {
-  return `/v1/models/${encodeURIComponent(model)}`
+  return `/v1/models/${part(model)}`
 }

@@ -2,7 +2,7 @@ import { Agents } from './agents.js'
 import { Blueprints, Models } from './blueprints.js'
 import { discover, home } from './discover.js'
 import { AgentboxError } from './errors.js'
-import { Transport, type CallOptions, type Request } from './http.js'
+import { part, Transport, type CallOptions, type Request } from './http.js'
 import { McpServers } from './mcp-servers.js'
 import { start, type Started } from './program.js'
 import type {
@@ -63,7 +63,7 @@ export class Agentbox implements AsyncDisposable {
   /** Where the daemon was found, or that it was started. */
   origin = 'the options'
 
-  private started: Started | undefined
+  #started: Started | undefined // with the key, which nothing shows
 
   /**
    * Connects to the daemon that the options name, else to that of the environment, else to the local one. With `start` it starts one where
@@ -80,15 +80,15 @@ export class Agentbox implements AsyncDisposable {
     }
     const started = await start({ home: options.home ?? (await home()) })
     const client = new Agentbox({ ...options, url: started.url, key: started.key })
-    client.started = started
+    client.#started = started
     client.origin = `started in ${started.home}`
     return client
   }
 
   /** Ends the daemon that connect has started, if it has. */
   async close(): Promise<void> {
-    await this.started?.stop()
-    this.started = undefined
+    await this.#started?.stop()
+    this.#started = undefined
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -153,7 +153,7 @@ export class Spaces {
 
   /** Finds a space by its id or its name. */
   async get(space: string, options: CallOptions = {}): Promise<Space> {
-    return new Space(this.http, await this.http.json<SpaceDocument>({ ...options, path: `/v1/spaces/${encodeURIComponent(space)}` }))
+    return new Space(this.http, await this.http.json<SpaceDocument>({ ...options, path: `/v1/spaces/${part(space)}` }))
   }
 
   /** Yields the spaces that live, the newest first. */
@@ -186,7 +186,7 @@ export class Approvals {
   ) {}
 
   get(approval: string, options: CallOptions = {}): Promise<PolicyApproval> {
-    return this.http.json({ ...options, path: `/v1/approvals/${encodeURIComponent(approval)}` })
+    return this.http.json({ ...options, path: `/v1/approvals/${part(approval)}` })
   }
 
   /** Yields questions, the newest first; those that are open unless a status is given. */
@@ -224,7 +224,7 @@ export class Approvals {
     return this.http.json({
       ...call,
       method: 'POST',
-      path: `/v1/approvals/${encodeURIComponent(approval)}/decide`,
+      path: `/v1/approvals/${part(approval)}/decide`,
       json: { decision, ...clean({ reason, scope, expires_at: expiresAt?.toISOString(), uses, action_sha256: actionSha256 }) },
     })
   }
@@ -304,7 +304,7 @@ export class Rooms {
   }
 
   get(room: string, options: CallOptions = {}): Promise<ShownRoom> {
-    return this.http.json({ ...options, path: `/v1/rooms/${encodeURIComponent(room)}` })
+    return this.http.json({ ...options, path: `/v1/rooms/${part(room)}` })
   }
 
   list(options: CallOptions & { cursor?: string } = {}): Promise<RoomList> {
@@ -313,12 +313,12 @@ export class Rooms {
   }
 
   createThread(room: string, title: string, options: CallOptions = {}): Promise<RoomThread> {
-    return this.http.json({ ...options, method: 'POST', path: `/v1/rooms/${encodeURIComponent(room)}/threads`, json: { title } })
+    return this.http.json({ ...options, method: 'POST', path: `/v1/rooms/${part(room)}/threads`, json: { title } })
   }
 
   threads(room: string, options: CallOptions & { cursor?: string } = {}): Promise<ThreadList> {
     const { cursor, ...call } = options
-    return this.http.json({ ...call, path: `/v1/rooms/${encodeURIComponent(room)}/threads`, query: { cursor } })
+    return this.http.json({ ...call, path: `/v1/rooms/${part(room)}/threads`, query: { cursor } })
   }
 
   /** Posts a message of Markdown into a thread. */
@@ -329,7 +329,7 @@ export class Rooms {
       timeoutMs,
       idempotencyKey,
       method: 'POST',
-      path: `/v1/threads/${encodeURIComponent(thread)}/messages`,
+      path: `/v1/threads/${part(thread)}/messages`,
       json: { content_md: content, ...rest },
     })
   }
@@ -337,14 +337,14 @@ export class Rooms {
   /** Reads a page of a thread, the newest message first. `before` is the `next_before` of the page in front of it. */
   messages(thread: string, options: CallOptions & { before?: string | undefined; limit?: number | undefined } = {}): Promise<MessageList> {
     const { before, limit, ...call } = options
-    return this.http.json({ ...call, path: `/v1/threads/${encodeURIComponent(thread)}/messages`, query: { before, limit } })
+    return this.http.json({ ...call, path: `/v1/threads/${part(thread)}/messages`, query: { before, limit } })
   }
 
   /** Yields the events of a room as they are recorded. */
   async *stream(room: string, options: { signal?: AbortSignal; after?: number } = {}): AsyncGenerator<EventShown, void, undefined> {
     const { signal, after } = options
     try {
-      for await (const m of this.http.follow({ signal, path: `/v1/streams/rooms/${encodeURIComponent(room)}`, lastId: after?.toString() })) {
+      for await (const m of this.http.follow({ signal, path: `/v1/streams/rooms/${part(room)}`, lastId: after?.toString() })) {
         yield JSON.parse(m.data) as EventShown
       }
     } catch (err) {

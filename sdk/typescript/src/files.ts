@@ -1,5 +1,5 @@
 import { AgentboxError, NotFoundError, OperationError, ValidationError } from './errors.js'
-import type { CallOptions, Transport } from './http.js'
+import { part, type CallOptions, type Transport } from './http.js'
 import { fromBase64 } from './run.js'
 import type { Listing, RunEvents, SpaceEntry, Uploaded } from './schema.js'
 
@@ -55,7 +55,7 @@ export class Files {
     const done = await this.http.json<RunEvents>({
       ...options,
       method: 'POST',
-      path: `/v1/spaces/${encodeURIComponent(this.space)}/runs`,
+      path: `/v1/spaces/${part(this.space)}/runs`,
       json: { protocolVersion: '1.0', title: 'read archive', operations: [{ type: 'readFile', path }] },
     })
     const result = done.events?.[0]
@@ -152,7 +152,7 @@ export class Files {
     try {
       for await (const m of this.http.follow({
         ...(signal ? { signal } : {}),
-        path: `/v1/spaces/${encodeURIComponent(this.space)}/watch`,
+        path: `/v1/spaces/${part(this.space)}/watch`,
         query: { path: folder || undefined, recursive },
         lastId: after?.toString(),
         done: (message) => message.event === 'ended',
@@ -230,7 +230,7 @@ export class Files {
   }
 
   private get base(): string {
-    return `/v1/spaces/${encodeURIComponent(this.space)}/files`
+    return `/v1/spaces/${part(this.space)}/files`
   }
 
   private at(path: string): string {

@@ -2,6 +2,12 @@ import { AgentboxError, NetworkError, RateLimitError, TimeoutError, UnavailableE
 import type { Problem } from './schema.js'
 import { messages, type Message } from './sse.js'
 
+/** Escapes one part of a path. Two dots would go up, and name another thing: a space instead of one of its contexts. */
+export function part(text: string): string {
+  if (text === '' || text === '.' || text === '..') throw new ValidationError(`${JSON.stringify(text)} names nothing`, { code: 'name_invalid', status: 400 })
+  return encodeURIComponent(text)
+}
+
 /** What every call takes. */
 export interface CallOptions {
   /** Ends the call. What was asked may still happen. */
@@ -91,7 +97,7 @@ export class Transport {
   private async once(request: Request, init: RequestInit): Promise<Response> {
     let answer: Response
     try {
-      answer = await this.#options.fetch(this.address(request), init)
+      answer = await this.#options.fetch(this.address(request), { ...init, redirect: 'error' }) // nobody else gets the key, or the request
     } catch (err) {
       throw new NetworkError(`the daemon at ${this.#options.url} cannot be reached: ${why(err)}`, {
         code: 'unreachable',

@@ -1,5 +1,5 @@
 import { ValidationError } from './errors.js'
-import type { CallOptions, Transport } from './http.js'
+import { part, type CallOptions, type Transport } from './http.js'
 import type { McpReturned, ServedTool, ServerList, ServerSpec, ToolServer, Visit } from './schema.js'
 import type { Space } from './space.js'
 
@@ -68,7 +68,7 @@ export class McpServers {
 }
 
 function server(name: string): string {
-  return `/v1/mcp-servers/${encodeURIComponent(name)}`
+  return `/v1/mcp-servers/${part(name)}`
 }
 
 function idOf(space: Space | string): string {

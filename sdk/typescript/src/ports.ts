@@ -1,4 +1,4 @@
-import type { CallOptions, Transport } from './http.js'
+import { part, type CallOptions, type Transport } from './http.js'
 import type { Listed, PortList, PortsClosed, Preview } from './schema.js'
 
 export interface PreviewOptions extends CallOptions {
@@ -33,6 +33,6 @@ export class Ports {
   }
 
   private get base(): string {
-    return `/v1/spaces/${encodeURIComponent(this.space)}/ports`
+    return `/v1/spaces/${part(this.space)}/ports`
   }
 }

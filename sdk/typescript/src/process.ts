@@ -1,5 +1,5 @@
 import { ValidationError } from './errors.js'
-import type { CallOptions, Transport } from './http.js'
+import { part, type CallOptions, type Transport } from './http.js'
 import { fromBase64, toBase64, type Run, type WaitOptions } from './run.js'
 import type { InputRequest, RunTerminal } from './schema.js'
 import { ExecResult, shell } from './space.js'
@@ -120,6 +120,6 @@ export class Process {
   }
 
   private async give(input: InputRequest, options: CallOptions): Promise<void> {
-    await this.http.json({ ...options, method: 'POST', path: `/v1/runs/${encodeURIComponent(this.id)}/input`, json: input })
+    await this.http.json({ ...options, method: 'POST', path: `/v1/runs/${part(this.id)}/input`, json: input })
   }
 }

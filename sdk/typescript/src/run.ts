@@ -1,5 +1,5 @@
 import { AgentboxError, ApprovalRequiredError, NotFoundError, TimeoutError } from './errors.js'
-import type { CallOptions, Transport } from './http.js'
+import { part, type CallOptions, type Transport } from './http.js'
 import type { ArtifactList, PolicyApproval, RunEvents, RunOperation, RunResult, RunShown, StepArtifact, StreamRunFrame } from './schema.js'
 
 /** An operation of protocol 1.0: createFile, readFile, editFile, deleteFile, shell or message. */
@@ -62,7 +62,7 @@ export class Artifact {
 
   /** Downloads its content. */
   bytes(options: CallOptions = {}): Promise<Uint8Array> {
-    return this.http.bytes({ ...options, path: `/v1/artifacts/${encodeURIComponent(this.artifactId)}/content` })
+    return this.http.bytes({ ...options, path: `/v1/artifacts/${part(this.artifactId)}/content` })
   }
 
   /** Downloads its content as UTF-8. */
@@ -207,13 +207,13 @@ export class Run {
   }
 
   private get path(): string {
-    return `/v1/spaces/${encodeURIComponent(this.spaceId)}/runs/${encodeURIComponent(this.id)}`
+    return `/v1/spaces/${part(this.spaceId)}/runs/${part(this.id)}`
   }
 }
 
 /** question puts a question of a run to the caller's onApproval, or ends waiting where there is none. */
 export async function question(http: Transport, run: string, id: string, reason: string, options: Pick<WaitOptions, 'onApproval'>): Promise<void> {
-  const approval = await http.json<PolicyApproval>({ path: `/v1/approvals/${encodeURIComponent(id)}` })
+  const approval = await http.json<PolicyApproval>({ path: `/v1/approvals/${part(id)}` })
   if (approval.status !== 'pending' && approval.status !== 'held') return // somebody was faster
   if (!options.onApproval) {
     throw new ApprovalRequiredError(reason, {
@@ -228,7 +228,7 @@ export async function question(http: Transport, run: string, id: string, reason:
   if (answer === 'wait') return
   await http.json({
     method: 'POST',
-    path: `/v1/approvals/${encodeURIComponent(id)}/decide`,
+    path: `/v1/approvals/${part(id)}/decide`,
     json: { decision: answer, action_sha256: approval.action_sha256 },
   })
 }

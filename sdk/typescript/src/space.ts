@@ -1,6 +1,6 @@
 import { AgentboxError, OperationError, PolicyDeniedError, ValidationError } from './errors.js'
 import { Files } from './files.js'
-import type { CallOptions, Transport } from './http.js'
+import { part, type CallOptions, type Transport } from './http.js'
 import { Ports } from './ports.js'
 import { Process, type StartOptions } from './process.js'
 import { Run, fromBase64, output, type Operation, type RunFrame, type RunOptions, type WaitOptions } from './run.js'
@@ -116,7 +116,7 @@ export class Display {
   }
 
   bytes(options: CallOptions = {}): Promise<Uint8Array> {
-    return this.http.bytes({ ...options, path: `/v1/artifacts/${encodeURIComponent(this.artifactId)}/content` })
+    return this.http.bytes({ ...options, path: `/v1/artifacts/${part(this.artifactId)}/content` })
   }
 
   async text(options: CallOptions = {}): Promise<string> {
@@ -171,7 +171,7 @@ export class Space implements AsyncDisposable {
     const inside = language === 'typescript' ? 'javascript' : language
     const name = context ?? (inside === 'python' ? 'main' : `main-${inside}`)
     const run = await this.launch(
-      `/contexts/${encodeURIComponent(name)}/cells`,
+      `/contexts/${part(name)}/cells`,
       { language: inside, code, ...clean({ cwd, env, timeout_ms: commandMs }) },
       { title: code.slice(0, 200), timeoutMs: patience(commandMs), ...rest },
     )
@@ -202,7 +202,7 @@ export class Space implements AsyncDisposable {
 
   /** Finds a command in the background again, by the id of its run. */
   async process(run: string, options: CallOptions = {}): Promise<Process> {
-    const shown = await this.http.json<RunShown>({ ...options, path: `${this.path}/runs/${encodeURIComponent(run)}` })
+    const shown = await this.http.json<RunShown>({ ...options, path: `${this.path}/runs/${part(run)}` })
     if (!shown.background || !shown.result) {
       throw new ValidationError(`the run ${run} is no command in the background`, { code: 'run_not_background', status: 400 })
     }
@@ -258,7 +258,7 @@ export class Space implements AsyncDisposable {
 
   /** Ends a run of the space and every process of it. */
   cancel(run: string, options: CallOptions = {}): Promise<void> {
-    return this.http.json({ ...options, method: 'POST', path: `${this.path}/runs/${encodeURIComponent(run)}/cancel` })
+    return this.http.json({ ...options, method: 'POST', path: `${this.path}/runs/${part(run)}/cancel` })
   }
 
   /** Returns the files to what they were: at a snapshot, after a step, or before a run. */
@@ -338,7 +338,7 @@ export class Space implements AsyncDisposable {
   }
 
   private get path(): string {
-    return `/v1/spaces/${encodeURIComponent(this.id)}`
+    return `/v1/spaces/${part(this.id)}`
   }
 }
 
@@ -353,7 +353,7 @@ export class Snapshots {
   async *list(options: CallOptions = {}): AsyncGenerator<SnapshotEntry, void, undefined> {
     let cursor: string | undefined
     do {
-      const page = await this.http.json<SnapshotList>({ ...options, path: `/v1/spaces/${encodeURIComponent(this.space)}/snapshots`, query: { cursor } })
+      const page = await this.http.json<SnapshotList>({ ...options, path: `/v1/spaces/${part(this.space)}/snapshots`, query: { cursor } })
       yield* page.snapshots
       cursor = page.next_cursor
     } while (cursor)
@@ -368,12 +368,12 @@ export class Contexts {
   ) {}
 
   async list(options: CallOptions = {}): Promise<SpaceContext[]> {
-    return (await this.http.json<ContextList>({ ...options, path: `/v1/spaces/${encodeURIComponent(this.space)}/contexts` })).contexts
+    return (await this.http.json<ContextList>({ ...options, path: `/v1/spaces/${part(this.space)}/contexts` })).contexts
   }
 
   /** Deletes an interpreter with its variables. */
   delete(name: string, options: CallOptions = {}): Promise<void> {
-    return this.http.json({ ...options, method: 'DELETE', path: `/v1/spaces/${encodeURIComponent(this.space)}/contexts/${encodeURIComponent(name)}` })
+    return this.http.json({ ...options, method: 'DELETE', path: `/v1/spaces/${part(this.space)}/contexts/${part(name)}` })
   }
 }
 

@@ -85,8 +85,8 @@ func (u usage) into(to *model.Usage) bool {
 		to   *int
 	}{{u.Input, &to.Input}, {u.CacheRead, &to.CacheRead}, {u.CacheWrite, &to.CacheWrite}, {u.Output, &to.Output},
 		{u.Details.Thinking, &to.Reasoning}} {
-		if c.from != nil {
-			*c.to, known = max(*c.from, 0), true
+		if c.from != nil && *c.from >= 0 { // a number below 0 tells nothing
+			*c.to, known = *c.from, true
 		}
 	}
 	return known
@@ -98,7 +98,7 @@ type open struct {
 	raw       json.RawMessage // of a block that goes back as it came
 	text      strings.Builder // of text, of thinking, or the arguments of a call
 	call      model.Call
-	signature string
+	signature strings.Builder
 	closed    bool
 }
 
@@ -166,6 +166,9 @@ func (s *stream) start(i item) error {
 	if s.blocks[i.Index] != nil {
 		return s.failed(model.Retry, "block_twice", "a block of the answer begins twice", nil)
 	}
+	if len(s.order) == endpoint.MaxParts {
+		return s.failed(model.Final, "too_many_parts", fmt.Sprintf("the answer has more than %d blocks", endpoint.MaxParts), nil)
+	}
 	if s.blocks == nil {
 		s.blocks = map[int]*open{}
 	}
@@ -199,7 +202,7 @@ func (s *stream) add(i item) error {
 		b.text.WriteString(i.Delta.Thinking)
 		return s.tell(model.Delta{Type: model.ReasoningPart, Text: i.Delta.Thinking})
 	case "signature_delta":
-		b.signature += i.Delta.Signature
+		b.signature.WriteString(i.Delta.Signature)
 	}
 	return nil
 }
@@ -233,7 +236,7 @@ func (s *stream) finish(err error) (model.Answer, error) {
 				a.Parts = append(a.Parts, model.Text(b.text.String()))
 			}
 		case "thinking":
-			raw, err := json.Marshal(map[string]string{"type": "thinking", "thinking": b.text.String(), "signature": b.signature})
+			raw, err := json.Marshal(map[string]string{"type": "thinking", "thinking": b.text.String(), "signature": b.signature.String()})
 			if err != nil {
 				return model.Answer{}, err
 			}
@@ -244,7 +247,7 @@ func (s *stream) finish(err error) (model.Answer, error) {
 			if b.call.ID == "" || b.call.Name == "" {
 				return model.Answer{}, s.failed(model.Retry, "tool_call_unnamed", "the answer has a tool call without an id or a name", nil)
 			}
-			if calls[b.call.ID] { // a proxy gave two calls one id; each needs its own, which also goes back
+			for calls[b.call.ID] { // a proxy gave two calls one id; each needs its own, which also goes back
 				b.call.ID = fmt.Sprintf("%s_call_%d", b.call.ID, len(calls))
 			}
 			calls[b.call.ID] = true
@@ -299,9 +302,7 @@ func refine(q endpoint.Request, f *model.Failure, body []byte) {
 		return
 	}
 	e := outer.Error
-	if len(e.Type) <= 64 {
-		f.Code = e.Type
-	}
+	q.Name(f, e.Type)
 	switch e.Type {
 	case "invalid_request_error", "authentication_error", "permission_error", "not_found_error", "request_too_large":
 		f.Class = model.Final

@@ -45,9 +45,7 @@ func refine(q endpoint.Request, f *model.Failure, body []byte) {
 			code = string(raw)
 		}
 	}
-	if len(code) <= 64 {
-		f.Code = code
-	}
+	q.Name(f, code)
 	class, known := classOf(q.Target.Entry.Dialect, code)
 	switch status, err := strconv.Atoi(code); {
 	case endpoint.Overflows(p.Message) && f.Class != model.Busy:

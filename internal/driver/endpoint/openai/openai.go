@@ -15,6 +15,9 @@ import (
 	"agentbox/internal/driver/endpoint"
 )
 
+// maxJudged bounds the work on the pieces of calls without an id.
+const maxJudged = 256 << 20
+
 // Endpoint asks models by chat completions.
 type Endpoint struct{ client *endpoint.Client }
 
@@ -87,10 +90,14 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-func (u usage) counted() model.Usage {
-	read, written := max(u.Details.Cached, u.Hit, 0), max(u.Details.Written, 0)
-	return model.Usage{Input: max(u.Prompt-read-written, 0), CacheRead: read, CacheWrite: written, Output: max(u.Completion, 0),
-		Reasoning: max(u.Output.Reasoning, 0)}
+// counted returns the usage, and false if a number of it is below 0: that tells nothing.
+func (u usage) counted() (model.Usage, bool) {
+	if min(u.Prompt, u.Completion, u.Hit, u.Details.Cached, u.Details.Written, u.Output.Reasoning) < 0 {
+		return model.Usage{}, false
+	}
+	read, written := max(u.Details.Cached, u.Hit), u.Details.Written
+	return model.Usage{Input: max(u.Prompt-read-written, 0), CacheRead: read, CacheWrite: written, Output: u.Completion,
+		Reasoning: u.Output.Reasoning}, true
 }
 
 // stream is an answer while it comes.
@@ -101,6 +108,7 @@ type stream struct {
 
 	answer  model.Answer
 	calls   []*pending
+	judged  int // bytes that were read to know whether a call is whole
 	text    strings.Builder
 	thought strings.Builder
 	refused bool
@@ -139,7 +147,7 @@ func (s *stream) event(e endpoint.Event) (bool, error) {
 		s.answer.Model = c.Model
 	}
 	if c.Usage != nil {
-		s.answer.Usage, s.used = c.Usage.counted(), true
+		s.answer.Usage, s.used = c.Usage.counted()
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
@@ -190,13 +198,24 @@ func (s *stream) call(p piece) error {
 		}
 	}
 	// Without an id, a name begins another call only where the one before is whole.
-	if into != nil && p.ID == "" && p.Function.Name != "" && !into.named && json.Valid([]byte(into.arguments.String())) {
-		into = nil
+	if into != nil && p.ID == "" && p.Function.Name != "" && !into.named {
+		sofar := into.arguments.String()
+		if end := sofar[max(len(sofar)-64, 0):]; strings.HasSuffix(strings.TrimSpace(end), "}") {
+			if s.judged += len(sofar); s.judged > maxJudged {
+				return s.failed(model.Final, "too_many_calls", "the answer names its calls too often")
+			}
+			if json.Valid([]byte(sofar)) {
+				into = nil
+			}
+		}
 	}
 	if into == nil {
+		if len(s.calls) == endpoint.MaxCalls {
+			return s.failed(model.Final, "too_many_calls", fmt.Sprintf("the answer has more than %d tool calls", endpoint.MaxCalls))
+		}
 		into = &pending{Call: model.Call{ID: p.ID}, index: p.Index, named: p.ID != ""}
-		if into.ID == "" || s.taken(into.ID) {
-			into.ID = fmt.Sprintf("%scall_%d", p.ID, len(s.calls))
+		for into.ID == "" || s.taken(into.ID) {
+			into.ID = fmt.Sprintf("%scall_%d", into.ID, len(s.calls))
 		}
 		s.calls = append(s.calls, into)
 	}

@@ -309,7 +309,8 @@ func TestUsage(t *testing.T) {
 		{used, model.Usage{Input: 6, CacheRead: 4, Output: 5, Reasoning: 2}, false},
 		{`{"choices":[],"usage":{"prompt_tokens":10,"prompt_cache_hit_tokens":8,"completion_tokens":1}}`, model.Usage{Input: 2, CacheRead: 8,
 			Output: 1}, false},
-		{`{"choices":[],"usage":{"prompt_tokens":-1,"completion_tokens":-1}}`, model.Usage{}, false},
+		{`{"choices":[],"usage":{"prompt_tokens":-1,"completion_tokens":-1}}`, model.Usage{}, true},
+		{`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":-1}}`, model.Usage{}, true},
 		{`{"choices":[],"usage":null}`, model.Usage{}, true},
 	} {
 		v := endpointtest.Serve(t, endpointtest.Say(sse(text("a"), stop, c.event, done)))

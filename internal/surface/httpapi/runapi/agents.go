@@ -2,7 +2,6 @@ package runapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"agentbox/internal/domain/id"
@@ -78,11 +77,8 @@ func (s *Agents) run(ctx context.Context, c wire.Call, in *struct {
 			q.Room = in.Room
 		}
 	}
-	if q.After != "" { // who goes on a conversation may read it
-		about := map[string]string{"run_id": string(q.After)}
-		if err := errors.Join(s.Bound(ctx, c, wire.Shows("run", "run_id"), about), s.Labelled(ctx, c, about)); err != nil {
-			return run.Run{}, err
-		}
+	if err := s.of.reaches(ctx, c, q.Space, q.Thread, q.After); err != nil {
+		return run.Run{}, err
 	}
 	var pictures []agents.Picture
 	for _, p := range q.Pictures {

@@ -288,6 +288,12 @@ func (s *Claims) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 	if err := s.executable(ctx, c, q.Input); err != nil {
 		return run.Run{}, err
 	}
+	if in, ok := errand.SpaceOf(q.Input); ok { // the daemon executes it in the caller's name
+		m, _ := errand.ReadMission(q.Input)
+		if err := s.reaches(ctx, c, in, q.Thread, m.After); err != nil {
+			return run.Run{}, err
+		}
+	}
 	if q.Correlation != "" {
 		origin.Correlation = id.Correlation(q.Correlation)
 	}
@@ -295,6 +301,23 @@ func (s *Claims) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 		Workspace: c.Caller.Workspace, Room: q.Room, Thread: q.Thread, Experiment: q.Experiment, Title: q.Title, Goal: q.Goal, Input: q.Input,
 		Tags: q.Tags,
 	})
+}
+
+// reaches refuses a run that would show its caller data which labels or the capability token keep from them: the files of a space, the
+// messages of a thread, the conversation of an earlier run. Each of the three may be empty.
+func (s *Claims) reaches(ctx context.Context, c wire.Call, in id.Space, thread id.Thread, after id.Run) error {
+	if err := s.Labelled(ctx, c, map[string]string{"space_id": string(in), "thread_id": string(thread), "run_id": string(after)}); err != nil {
+		return err
+	}
+	if thread != "" { // a caller whose agent reads a thread needs the right to read it
+		if err := s.Bound(ctx, c, wire.Shows("message", "thread_id"), map[string]string{"thread_id": string(thread)}); err != nil {
+			return err
+		}
+	}
+	if after == "" { // the same of a conversation that goes on
+		return nil
+	}
+	return s.Bound(ctx, c, wire.Shows("run", "run_id"), map[string]string{"run_id": string(after)})
 }
 
 // maxClaimBody is how many bytes a claim takes, which holds room among the bodies that are worked on for as long as it waits.

@@ -163,6 +163,9 @@ func (s *Servers) Register() {
 		ServerPath
 		Body looked
 	}) (*serverAnswer, error) {
+		if err := s.Labelled(ctx, c, map[string]string{"space_id": string(in.Body.Space)}); err != nil {
+			return nil, err
+		}
 		held, err := s.servers.Look(ctx, toolservers.Place{Origin: c.Origin(), Workspace: c.Caller.Workspace, Space: in.Body.Space}, in.Name)
 		return &serverAnswer{shown(held)}, err
 	})
@@ -176,6 +179,9 @@ func (s *Servers) Register() {
 		ServerPath
 		Body beginning
 	}) (*struct{ Body visit }, error) {
+		if err := s.Labelled(ctx, c, map[string]string{"space_id": string(in.Body.Space)}); err != nil {
+			return nil, err
+		}
 		v, err := s.servers.Login(ctx, toolservers.Place{Origin: c.Origin(), Workspace: c.Caller.Workspace, Space: in.Body.Space}, in.Name,
 			in.Body.Redirect)
 		return &struct{ Body visit }{visit{v.Address, v.Until}}, err

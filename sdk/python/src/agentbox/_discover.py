@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,7 +20,7 @@ class Found:
     """Where a daemon serves, the key with which it is asked, and where both were found."""
 
     url: str
-    key: str
+    key: str = field(repr=False)
     origin: str
 
 

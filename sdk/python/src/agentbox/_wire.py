@@ -75,7 +75,9 @@ def clean(fields: Mapping[str, Any]) -> Json:
 
 
 def part(text: str) -> str:
-    """Escapes one part of a path."""
+    """Escapes one part of a path. Two dots would go up, and name another thing: a space instead of one of its contexts."""
+    if text in ("", ".", ".."):
+        raise ValidationError(f"{text!r} names nothing", code="name_invalid", status=400)
     return quote(text, safe="")
 
 
