@@ -99,6 +99,8 @@ type work struct {
 	Used      *model.Used       `json:"usage,omitempty"` // of models; nil before the first request
 	Currency  string            `json:"currency,omitempty"`
 	Questions []policy.Approval `json:"questions"` // that wait for a person
+
+	Stopped bool `json:"kill_switch,omitempty"` // the kill switch is on, and the run has not ended
 }
 
 // find returns a run of an agent. It returns not_an_agent for other runs.
@@ -157,6 +159,9 @@ func read(ctx context.Context, api *client.Client, r id.Run) (work, error) {
 	}
 	if w.Status.Ended() {
 		return w, nil
+	}
+	if k, err := api.KillSwitch(ctx); err == nil { // else the state says less
+		w.Stopped = k.On
 	}
 	asked := []id.Run{r}
 	for _, c := range w.Calls {
@@ -225,6 +230,9 @@ func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 		p.Fields("error", w.Error)
 	}
 	runview.WriteKept(p, w.Run)
+	if w.Stopped {
+		p.Line("%s", p.Paint(term.Yellow, "the kill switch is on, so that it waits; lift it with: agentbox kill-switch off"))
+	}
 	for _, a := range w.Questions {
 		p.Line("")
 		cmdline.WriteQuestion(p, a)

@@ -128,7 +128,7 @@ func decide(i *cmdline.Invocation, verb, short string) *cobra.Command {
 		}
 		a, err := api.Decide(cmd.Context(), id.Approval(args[0]), answer)
 		if err != nil {
-			return err
+			return cmdline.DecidedBefore(cmd.Context(), api, id.Approval(args[0]), err)
 		}
 		return i.Show(a, func(p *term.Printer) {
 			if verb == "approve" && cmdline.Waits(a) {
