@@ -1,6 +1,7 @@
 package app
 
 import (
+	"strings"
 	"testing"
 
 	"agentbox/internal/app/datadir"
@@ -38,6 +39,23 @@ func TestAFolderThatIsShared(t *testing.T) {
 	}
 	if err := own.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestARuleOfRetentionSelectsSomething refuses a rule that would keep data for good by a typing error.
+func TestARuleOfRetentionSelectsSomething(t *testing.T) {
+	for rule, want := range map[string]string{
+		"run.*=30d": "", "file.read=12h": "", "model.*=1m": "", "t*=1d": "",
+		"runs.*=30d":      "did you mean run.*?",
+		"file.raed=12h":   "did you mean file.read?",
+		"messages*=1d":    "did you mean message.*?",
+		"tool.*.done=30d": "is not a rule of retention",
+	} {
+		c := Default("/data")
+		c.Retention = []string{rule}
+		if err := c.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", rule, err, want)
+		}
 	}
 }
 
