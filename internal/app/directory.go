@@ -150,6 +150,10 @@ func (d *directory) read() error {
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(raw) == 0 {
 		return nil
 	}
+	if errors.Is(err, os.ErrPermission) {
+		return fault.Wrap(err, fault.Denied, "data_forbidden", "the data directory %s is not yours to read", d.path).
+			With("run this as the user who runs the daemon, or name another directory with --data")
+	}
 	if err == nil {
 		err = json.Unmarshal(raw, &d.note)
 	}
@@ -189,7 +193,7 @@ func (d *directory) unopened(err error) error {
 	case fault.CodeOf(err) != "" && fault.KindOf(err) != fault.Internal:
 		return err
 	}
-	return fault.Wrap(err, fault.Unavailable, "log_unreadable", "the log in %s cannot be opened: %v", d.path, err).
+	return fault.Wrap(err, fault.Unavailable, "log_unreadable", "the log in %s cannot be opened", d.path).
 		With("see that its disk is well, has room and can be written; if log.db is damaged, put it and log.db-wal back from a backup")
 }
 
