@@ -1,6 +1,8 @@
 package app
 
 import (
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -39,6 +41,21 @@ func TestAFolderThatIsShared(t *testing.T) {
 	}
 	if err := own.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAStartWithoutItsDatabaseSaysThatItEnds starts a daemon whose database does not answer. It does not say that it goes on trying.
+func TestAStartWithoutItsDatabaseSaysThatItEnds(t *testing.T) {
+	c := Default(t.TempDir())
+	c.Store = "postgres://nobody@127.0.0.1:1/x"
+	a, err := Open(t.Context(), c, Clock{}, slog.New(slog.DiscardHandler))
+	if err == nil {
+		t.Fatal("it starts", a.Close())
+	}
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != "log_unreadable" || f.Kind != fault.Unavailable || strings.Contains(err.Error(), "again and again") ||
+		!strings.Contains(err.Error(), "connection refused") || !strings.Contains(f.Suggestion, "then start it again") {
+		t.Errorf("got %v, %+v", err, f)
 	}
 }
 

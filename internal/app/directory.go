@@ -187,6 +187,11 @@ func (d *directory) unopened(err error) error {
 	case d.store != "" && errors.Is(err, postgres.ErrEmpty):
 		return d.rolledBack("the database holds no log, and it had reached event %d", d.note.Heads[id.DefaultWorkspace])
 	case d.store != "":
+		if f, ok := errors.AsType[*fault.Error](err); ok && errors.Is(f, journal.ErrClosed) && errors.Unwrap(f) != nil {
+			// The start tries it once; only a daemon that works goes on trying.
+			return fault.Wrap(errors.Unwrap(f), fault.Unavailable, "log_unreadable", "the database of the log cannot be opened").
+				With("see that PostgreSQL runs, has room, and lets this daemon in; then start it again")
+		}
 		return err
 	case errors.Is(err, sqlite.ErrEmpty):
 		return d.rolledBack("%s holds no events, and had reached %d", filepath.Join(d.path, logFile), d.note.Heads[id.DefaultWorkspace])
