@@ -53,6 +53,40 @@ func heldOnce(vendor http.Handler, held chan struct{}) http.Handler {
 	})
 }
 
+// TestAMessageToADaemonThatIsAwayIsSentOnce kills the daemon while a person at a terminal types. The chat says once that the daemon is
+// away, and keeps the message: it is at the prompt again after Ctrl-C, and it is sent when the daemon is back, on another port.
+func TestAMessageToADaemonThatIsAwayIsSentOnce(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("AGENTBOX_CACHE", cache())
+	t.Setenv("NO_COLOR", "1")
+	vendor := newVendor([][]vendorItem{{{Say: "First: $LAST"}}, {{Say: "Second: $LAST"}}}, "Last: $LAST")
+	t.Cleanup(vendor.Close)
+	c := worker(t, vendor.URL)
+	x := openTerminal(t, 120, 40, "chat", "--data", c.dir)
+	x.sees("worker> ")
+	x.press("a task\r")
+	x.sees("First: a task")
+	x.sees("worker> ")
+	c.kill()
+	const (
+		away  = "(the daemon has gone away; your message is sent when it is back: agentbox up)"
+		again = "(what you typed is at the prompt again"
+	)
+	x.press("another task\r")
+	x.sees(away)
+	x.press("\x03")
+	x.sees(again)
+	x.sees("another task")
+	x.press("\r")
+	c.start()
+	x.sees("(the daemon is back)")
+	x.sees("Second: another task")
+	x.sees("worker> ")
+	x.press("\x04")
+	x.sees("go on: agentbox chat --resume run_")
+	x.left()
+}
+
 // TestAChatOutlivesTheDaemon kills the daemon with SIGKILL while an agent answers, after a tool call. The chat says that it has lost the
 // daemon, waits, and goes on with the daemon that comes on another port. Nothing is shown or done twice, and the next task works.
 func TestAChatOutlivesTheDaemon(t *testing.T) {

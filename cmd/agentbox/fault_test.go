@@ -118,7 +118,7 @@ func TestFaultDiskFull(t *testing.T) {
 	}
 	for _, again := range []func(){func() {}, func() { c.kill(); c.verify(); c.start() }} {
 		shut := c.untilReadiness(503)
-		if !strings.Contains(shut, "has room") && !strings.Contains(shut, "the disk that holds "+c.dir) {
+		if !strings.Contains(shut, "MiB of room") && !strings.Contains(shut, "the disk that holds "+c.dir) {
 			// the log, or what is signed beside it
 			t.Errorf("a daemon whose disk is full says %s", shut)
 		}

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/service/query"
 	"agentbox/internal/service/redaction"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -98,7 +99,11 @@ func (c Config) check() error {
 	if c.EffectsPerHour < 0 {
 		return fmt.Errorf("the effects per hour are %d; name a number of at least 0, which means without limit", c.EffectsPerHour)
 	}
-	if _, err := redaction.ParseRetention(c.Retention); err != nil {
+	rules, err := redaction.ParseRetention(c.Retention)
+	if err != nil {
+		return err
+	}
+	if err := rules.Select(query.EventTypes()); err != nil {
 		return err
 	}
 	if c.ContentQuota < 0 {

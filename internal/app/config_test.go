@@ -1,6 +1,9 @@
 package app
 
 import (
+	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"agentbox/internal/app/datadir"
@@ -38,6 +41,38 @@ func TestAFolderThatIsShared(t *testing.T) {
 	}
 	if err := own.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAStartWithoutItsDatabaseSaysThatItEnds starts a daemon whose database does not answer. It does not say that it goes on trying.
+func TestAStartWithoutItsDatabaseSaysThatItEnds(t *testing.T) {
+	c := Default(t.TempDir())
+	c.Store = "postgres://nobody@127.0.0.1:1/x"
+	a, err := Open(t.Context(), c, Clock{}, slog.New(slog.DiscardHandler))
+	if err == nil {
+		t.Fatal("it starts", a.Close())
+	}
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != "log_unreadable" || f.Kind != fault.Unavailable || strings.Contains(err.Error(), "again and again") ||
+		!strings.Contains(err.Error(), "connection refused") || !strings.Contains(f.Suggestion, "then start it again") {
+		t.Errorf("got %v, %+v", err, f)
+	}
+}
+
+// TestARuleOfRetentionSelectsSomething refuses a rule that would keep data for good by a typing error.
+func TestARuleOfRetentionSelectsSomething(t *testing.T) {
+	for rule, want := range map[string]string{
+		"run.*=30d": "", "file.read=12h": "", "model.*=1m": "", "t*=1d": "",
+		"runs.*=30d":      "did you mean run.*?",
+		"file.raed=12h":   "did you mean file.read?",
+		"messages*=1d":    "did you mean message.*?",
+		"tool.*.done=30d": "is not a rule of retention",
+	} {
+		c := Default("/data")
+		c.Retention = []string{rule}
+		if err := c.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", rule, err, want)
+		}
 	}
 }
 

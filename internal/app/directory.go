@@ -150,6 +150,10 @@ func (d *directory) read() error {
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(raw) == 0 {
 		return nil
 	}
+	if errors.Is(err, os.ErrPermission) {
+		return fault.Wrap(err, fault.Denied, "data_forbidden", "the data directory %s is not yours to read", d.path).
+			With("run this as the user who runs the daemon, or name another directory with --data")
+	}
 	if err == nil {
 		err = json.Unmarshal(raw, &d.note)
 	}
@@ -183,13 +187,18 @@ func (d *directory) unopened(err error) error {
 	case d.store != "" && errors.Is(err, postgres.ErrEmpty):
 		return d.rolledBack("the database holds no log, and it had reached event %d", d.note.Heads[id.DefaultWorkspace])
 	case d.store != "":
+		if f, ok := errors.AsType[*fault.Error](err); ok && errors.Is(f, journal.ErrClosed) && errors.Unwrap(f) != nil {
+			// The start tries it once; only a daemon that works goes on trying.
+			return fault.Wrap(errors.Unwrap(f), fault.Unavailable, "log_unreadable", "the database of the log cannot be opened").
+				With("see that PostgreSQL runs, has room, and lets this daemon in; then start it again")
+		}
 		return err
 	case errors.Is(err, sqlite.ErrEmpty):
 		return d.rolledBack("%s holds no events, and had reached %d", filepath.Join(d.path, logFile), d.note.Heads[id.DefaultWorkspace])
 	case fault.CodeOf(err) != "" && fault.KindOf(err) != fault.Internal:
 		return err
 	}
-	return fault.Wrap(err, fault.Unavailable, "log_unreadable", "the log in %s cannot be opened: %v", d.path, err).
+	return fault.Wrap(err, fault.Unavailable, "log_unreadable", "the log in %s cannot be opened", d.path).
 		With("see that its disk is well, has room and can be written; if log.db is damaged, put it and log.db-wal back from a backup")
 }
 

@@ -87,6 +87,9 @@ func written(path string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, fault.New(fault.Invalid, "file_invalid", "%s is no ordinary file", filepath.Base(path))
+	}
 	if err == nil && info.Size() > models.MaxFileBytes {
 		return nil, fault.New(fault.Invalid, "file_too_large", "%s has %d bytes; the limit is %d", filepath.Base(path), info.Size(),
 			models.MaxFileBytes)

@@ -41,7 +41,7 @@ type fileWatch struct {
 	app  *App
 	name string                          // of the file
 	read func(ctx context.Context) error // reads the file and uses it
-	line func(err error)                 // writes a line of the log: the file was read again (nil), or why it cannot be used
+	line func(there bool, err error)     // writes a line of the log: the file was read again or is gone (nil), or why it cannot be used
 
 	taken version // which was read the last time
 	used  bool    // that one is used
@@ -88,11 +88,11 @@ func (w *fileWatch) step(ctx context.Context) {
 	if passes := kind == fault.Internal || kind == fault.Unavailable || kind == fault.Waiting; err == nil || !passes { // else it is read again
 		w.taken, w.used = now, err == nil
 	}
-	w.tell(err)
+	w.tell(now.there, err)
 }
 
 // tell notes whether the file can be used, and writes a line about each change of that.
-func (w *fileWatch) tell(err error) {
+func (w *fileWatch) tell(there bool, err error) {
 	said := ""
 	if err != nil {
 		said = fmt.Sprintf("%s cannot be used, and what was read of it before holds: %s", w.name, problemOf(err))
@@ -100,9 +100,9 @@ func (w *fileWatch) tell(err error) {
 	before := w.say(said)
 	switch {
 	case err == nil:
-		w.line(nil)
+		w.line(there, nil)
 	case said != before:
-		w.line(fmt.Errorf("%s: %w", w.name, err))
+		w.line(there, fmt.Errorf("%s: %w", w.name, err))
 	}
 }
 
@@ -124,19 +124,28 @@ func (w *fileWatch) why() string {
 // watchFiles makes the watches of the files about models.
 func (up *upkeep) watchFiles() {
 	log := up.app.logger
-	up.models = fileWatch{app: up.app, name: modelsFile, read: up.app.loadModels, line: func(err error) {
-		if err == nil {
+	up.models = fileWatch{app: up.app, name: modelsFile, read: up.app.loadModels, line: func(there bool, err error) {
+		switch {
+		case err != nil:
+			log.Warn("the file of models cannot be used, and what was read of it before holds", "code", "models_file_unused", "error", err)
+		case there:
 			log.Info("the file of models was read again", "code", "models_file_read")
-			return
+		case up.app.together.member != nil:
+			log.Warn("the file of models is gone, and its entries stay because other daemons may have them; a file with models: [] and "+
+				"budgets: [] takes them away", "code", "models_file_left")
+		default:
+			log.Warn("the file of models is gone, and what it had set is taken away", "code", "models_file_gone")
 		}
-		log.Warn("the file of models cannot be used, and what was read of it before holds", "code", "models_file_unused", "error", err)
 	}}
-	up.prices = fileWatch{app: up.app, name: pricesFile, read: up.app.loadPrices, line: func(err error) {
-		if err == nil {
+	up.prices = fileWatch{app: up.app, name: pricesFile, read: up.app.loadPrices, line: func(there bool, err error) {
+		switch {
+		case err != nil:
+			log.Warn("the file of prices cannot be used, and the prices that were read before hold", "code", "prices_file_unused", "error", err)
+		case there:
 			log.Info("the file of prices was read again", "code", "prices_file_read")
-			return
+		default:
+			log.Warn("the file of prices is gone, and no price is known any more", "code", "prices_file_gone")
 		}
-		log.Warn("the file of prices cannot be used, and the prices that were read before hold", "code", "prices_file_unused", "error", err)
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
+	"agentbox/internal/driver/postgres"
 	"agentbox/internal/service/blueprints"
 )
 
@@ -134,6 +135,53 @@ func TestTheFileOfModelsIsReadAgain(t *testing.T) {
 	w.steps(2)
 	if got := w.models(); got != "" {
 		t.Errorf("without the file: %s", got)
+	}
+}
+
+// TestTheLogSaysWhatAFileThatIsGoneChanges removes the files while the daemon runs. Of several daemons on one database, the entries stay:
+// another one may have them. The log says so, and does not say that the file was read.
+func TestTheLogSaysWhatAFileThatIsGoneChanges(t *testing.T) {
+	for _, c := range []struct {
+		several             bool
+		models, first, then string
+	}{
+		{false, "", "models_file_gone", "models_file_read"},
+		{true, "far=far-1 glm=glm-4.6", "models_file_left", "models_file_read"},
+	} {
+		w := watch(t, twoModels)
+		if c.several { // nothing of it is used
+			w.together.member = &postgres.Journal{}
+		}
+		w.said.Reset()
+		gone := func(name string) {
+			t.Helper()
+			if err := os.Remove(filepath.Join(w.Config.DataDir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		gone(modelsFile)
+		w.steps(4)
+		if got := w.models(); got != c.models {
+			t.Errorf("several %t: got %q, want %q", c.several, got, c.models)
+		}
+		said := func(code string) int { return strings.Count(w.said.String(), "code="+code+"\n") }
+		if said(c.first) != 1 || said("models_file_read") != 0 {
+			t.Errorf("several %t: got %s, want one %s", c.several, w.said.String(), c.first)
+		}
+		w.write(twoModels)
+		w.steps(4)
+		if said(c.then) != 1 || said(c.first) != 1 {
+			t.Errorf("several %t, with the file again: got %s, want one %s", c.several, w.said.String(), c.then)
+		}
+		w.priced(somePrices)
+		gone(pricesFile)
+		for range 4 {
+			w.upkeep.prices.step(t.Context())
+		}
+		if said("prices_file_read") != 1 || said("prices_file_gone") != 1 {
+			t.Errorf("several %t: of the prices got %s", c.several, w.said.String())
+		}
+		w.together.member = nil
 	}
 }
 
@@ -271,8 +319,8 @@ func TestTheProblemOfAFileOfModelsEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.steps(3)
-	if problem := w.upkeep.models.why(); problem == "" {
-		t.Error("a folder was read")
+	if problem := w.upkeep.models.why(); !strings.HasSuffix(problem, "models.yaml is no ordinary file") {
+		t.Errorf("a folder was read: %q", problem)
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)

@@ -257,3 +257,14 @@ func TestVerifyWithoutThePublicKey(t *testing.T) {
 		t.Errorf("a log that was set back: got %+v, %v", audits, err)
 	}
 }
+
+// TestWithoutKeysNothingIsSaidOfVersions reads a log whose data cannot be opened. No document is compared, so nothing is said of those that
+// another version made: a start of the daemon, which it would advise, needs the keys.
+func TestWithoutKeysNothingIsSaidOfVersions(t *testing.T) {
+	for keyless, want := range map[bool]string{false: "made by another version", true: "no document was compared"} {
+		a := app.Audit{Documents: audit.DocumentsReport{Skipped: []string{"runs"}, Unchecked: keyless}}
+		if said := a.Unchecked(); len(said) != 1 || !strings.Contains(said[0], want) {
+			t.Errorf("without keys %t: got %q, want one sentence with %q", keyless, said, want)
+		}
+	}
+}

@@ -61,6 +61,9 @@ type AgentTask struct {
 	Title   string    `json:"title,omitempty"`
 
 	Pictures []Picture `json:"pictures,omitempty"` // for a model that takes them
+
+	// IdempotencyKey is the same for a task that is sent again. The daemon then answers with the run that it has made.
+	IdempotencyKey string `json:"-"`
 }
 
 // Picture is a picture that belongs to a task: PNG, JPEG, GIF or WebP.
@@ -72,7 +75,7 @@ type Picture struct {
 // RunBlueprint gives an agent a task. The daemon's loop executes the run that it returns.
 func (c *Client) RunBlueprint(ctx context.Context, name string, t AgentTask) (run.Run, error) {
 	var made run.Run
-	err := c.post(ctx, join("/v1/blueprints/", escape(name), "/runs"), t, &made)
+	err := c.call(ctx, http.MethodPost, join("/v1/blueprints/", escape(name), "/runs"), nil, t, &made, idempotent(t.IdempotencyKey))
 	return made, err
 }
 

@@ -66,7 +66,7 @@ func UsageKey(scope, of, day string) string {
 // Bound is a limit that holds for a request: a budget, or the limits of its run.
 type Bound struct {
 	Key    string // of the usage that it bounds
-	What   string // for people, such as "the run" or "the room, today"
+	What   string // for people, such as "the run" or "the room, today until 00:00 UTC"
 	Tokens int
 	Cost   Amount
 }
@@ -84,8 +84,8 @@ func Bounds(budgets []Budget, a Ask, agent id.Principal, day string) []Bound {
 		}
 	}
 	for _, s := range []struct{ scope, of, what string }{
-		{ScopeAgent, string(agent), "the agent, today"}, {ScopeRoom, string(a.Room), "the room, today"},
-		{ScopeWorkspace, "", "the workspace, today"},
+		{ScopeAgent, string(agent), "the agent, today until 00:00 UTC"}, {ScopeRoom, string(a.Room), "the room, today until 00:00 UTC"},
+		{ScopeWorkspace, "", "the workspace, today until 00:00 UTC"},
 	} {
 		if s.of == "" && s.scope != ScopeWorkspace {
 			continue

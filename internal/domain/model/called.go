@@ -32,6 +32,7 @@ type Asked struct {
 	Reason  string       `json:"reason"`                // why this model, and why now
 	Passed  []Passed     `json:"passed_over,omitempty"` // models that went before it and were not asked
 	Waited  int64        `json:"waited_ms,omitempty"`   // before this try
+	Spared  int64        `json:"spared_ms,omitempty"`   // of the waits that were recorded since the try before: answers cut them short
 	Above   []id.Run     `json:"above_run_ids,omitempty"`
 }
 
@@ -94,7 +95,7 @@ type Deferred struct {
 	Code   string    `json:"code"` // circuit_open
 	Reason string    `json:"reason"`
 	Until  time.Time `json:"until"`
-	WaitMS int64     `json:"wait_ms"` // counts as time of models, in full from the beginning of the wait
+	WaitMS int64     `json:"wait_ms"` // counts as time of models from the beginning of the wait, less what the next try was spared
 }
 
 // maxAttempts is how many attempts the document of a call lists, the last ones.
@@ -159,6 +160,7 @@ func (c Called) Evolve(e event.Event) (Called, error) {
 		tries := slices.Concat(c.Tries, []Attempt{{N: d.Attempt, Entry: d.Entry, AskedAt: e.OccurredAt, Reserve: d.Reserve, Day: d.Day,
 			Reason: d.Reason}})
 		c.Tries = tries[max(0, len(tries)-maxAttempts):]
+		c.Waited = max(c.Waited-max(d.Spared, 0), 0)
 	case EventDeferred:
 		d, err := event.Decode[Deferred](e)
 		if err != nil {

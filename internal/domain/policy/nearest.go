@@ -1,15 +1,24 @@
 package policy
 
-// Nearest returns the valid word that takes the fewest changes to reach.
+import "strings"
+
+// Nearest returns the valid word that takes the fewest changes to reach. A word that is a part of a valid one takes one change.
 func Nearest(word string, valid []string) string {
 	best, least := "", 0
 	for _, v := range valid {
-		if d := distance(word, v); best == "" || d < least {
+		d := distance(word, v)
+		if len(word) >= leastPart && strings.Contains(v, word) {
+			d = min(d, 1)
+		}
+		if best == "" || d < least {
 			best, least = v, d
 		}
 	}
 	return best
 }
+
+// leastPart is how many bytes a word has at least whose place in a longer word tells something.
+const leastPart = 4
 
 // distance is the Levenshtein distance of two words, of which only the first 64 bytes count.
 func distance(a, b string) int {

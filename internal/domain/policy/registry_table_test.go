@@ -192,6 +192,12 @@ func TestTheNearestWord(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", word, got, want)
 		}
 	}
+	keys := []string{"provider", "allow_private", "base_url", "no_tools"}
+	for word, want := range map[string]string{"private": "allow_private", "tools": "no_tools", "providr": "provider"} {
+		if got := policy.Nearest(word, keys); got != want {
+			t.Errorf("%q, a part of a word: got %s, want %s", word, got, want)
+		}
+	}
 	if got := policy.Nearest("x", nil); got != "" {
 		t.Errorf("of no words: %q", got)
 	}

@@ -49,6 +49,7 @@ type asking struct {
 	open   *deferral        // the open circuit that ends first
 	probes int              // waits for a request of another one that tries a model
 	waited time.Duration    // for an open circuit, before the next request
+	spared time.Duration    // of the recorded waits: answers cut them short, and the next request records it
 }
 
 // Ask implements model.Asker.
@@ -122,6 +123,9 @@ func (c *asking) round(ctx context.Context) (_ model.Reply, done bool, _ error) 
 func (c *asking) took() time.Duration {
 	return time.Duration(c.doc.Millis+c.doc.Waited) * time.Millisecond
 }
+
+// counted is took without what the request was spared of its waits.
+func (c *asking) counted() time.Duration { return c.took() - c.spared }
 
 // look reads the document of the request.
 func (c *asking) look(ctx context.Context) (err error) {
@@ -225,7 +229,7 @@ func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool
 	at := named{c.ask.Workspace, e.Name, e.Hash}
 	waited := c.waited
 	for n := c.tries[e.Name] + 1; ; n++ {
-		if c.ask.Time > 0 && c.took() >= c.ask.Time {
+		if c.ask.Time > 0 && c.counted() >= c.ask.Time {
 			return model.Reply{}, true, model.ErrTime
 		}
 		if c.shut(e, at) {
@@ -386,7 +390,7 @@ func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited 
 		draft := event.New(model.EventAsked, a.Origin, a.Workspace, a.Room, model.Asked{
 			Call: c.call, Step: a.Step, Part: a.Part, Class: a.Class, Attempt: out.attempt.N, Entry: e.Name, Model: e.Model, Request: c.hash,
 			Reserve: reserve, Day: out.attempt.Day, Reason: reason, Passed: c.passed, Waited: waited.Milliseconds(),
-			Above: a.AboveRuns(),
+			Spared: c.spared.Milliseconds(), Above: a.AboveRuns(),
 		}).In(a.Run, "").About(model.CallEntity, c.call)
 		draft.OccurredAt = now
 		expect = append(expect, event.DocumentVersion{Projection: model.CallProjection, Key: c.call, Version: c.version})
@@ -394,6 +398,9 @@ func (c *asking) begin(ctx context.Context, e model.Held, reason string, waited 
 			Documents: expect})
 		return err
 	})
+	if err == nil { // it is recorded
+		c.doc.Waited, c.spared = max(c.doc.Waited-c.spared.Milliseconds(), 0), 0
+	}
 	out.began = s.Clock.Now()
 	return out, err
 }
@@ -468,7 +475,7 @@ func (c *asking) within(ctx context.Context) (_ context.Context, rest func()) {
 	if c.ask.Time <= 0 {
 		return ctx, func() {}
 	}
-	return deadline.Within(ctx, c.s.Clock, c.ask.Time-c.took(), model.ErrTime)
+	return deadline.Within(ctx, c.s.Clock, c.ask.Time-c.counted(), model.ErrTime)
 }
 
 // outcome is the outcome of a request. That of a failed request includes its usage.

@@ -62,7 +62,8 @@ func (c *asking) report(at named, f *model.Failure, counts bool) {
 
 // awaits waits until the circuit breaker of a model may let the request through, and returns false if it does not wait: no circuit is open,
 // or the time of the run ends before. The wait counts as time of models, and is recorded before it begins. After a restart no circuit is
-// open, and the request is sent at once. An answer to another request ends the wait; it counts as it was recorded all the same.
+// open, and the request is sent at once. An answer to another request ends the wait. Then the next try records what it was spared, and only
+// the rest counts; of a daemon that ends between the two the wait counts in full.
 func (c *asking) awaits(ctx context.Context) (bool, error) {
 	if c.open == nil || c.ask.Time <= 0 { // without a limit of time nothing would bound the wait
 		return false, nil
@@ -73,7 +74,7 @@ func (c *asking) awaits(ctx context.Context) (bool, error) {
 		c.probes++
 	}
 	wait = (wait + time.Millisecond - 1).Truncate(time.Millisecond) // as the record has it
-	if left := c.ask.Time - c.took(); wait >= left {
+	if left := c.ask.Time - c.counted(); wait >= left {
 		c.last = &model.Failure{Class: model.Busy, Code: circuitOpen, After: wait,
 			Message: fmt.Sprintf("%s, and the run may go on for only %s", c.open.reason, max(left, 0).Round(time.Second))}
 		return false, nil
@@ -91,6 +92,11 @@ func (c *asking) awaits(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	err := c.s.sleep(ctx, wait, c.open.closed)
-	c.waited = min(wait, c.s.Clock.Now().Sub(now)).Round(time.Millisecond)
+	c.waited = min(wait, max(c.s.Clock.Now().Sub(now), 0)).Round(time.Millisecond)
+	select {
+	case <-c.open.closed:
+		c.spared += wait - c.waited
+	default: // it has lasted as long as was recorded, whatever the clock says
+	}
 	return true, err
 }

@@ -3,6 +3,7 @@ package models_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,7 +197,8 @@ func TestATestOfAModelAndItsCircuit(t *testing.T) {
 	}
 }
 
-// TestAnAnsweredTestEndsTheWaitForACircuit tests a model while a run waits for its open circuit: the run goes on at once.
+// TestAnAnsweredTestEndsTheWaitForACircuit tests a model while a run waits for its open circuit: the run goes on at once. Of the wait only
+// the 10 seconds that have passed count against the time of the run, also where a later daemon reads the answer in the log.
 func TestAnAnsweredTestEndsTheWaitForACircuit(t *testing.T) {
 	f := broken(t)
 	f.vendor.script["three"] = []step{says("back")}
@@ -206,23 +208,60 @@ func TestAnAnsweredTestEndsTheWaitForACircuit(t *testing.T) {
 		if d != 30*time.Second {
 			return silent(d)
 		}
+		f.clock.now = f.clock.now.Add(10 * time.Second)
 		go func() {
 			_, err := f.Test(t.Context(), f.owner, ws, "three")
 			tested <- err
 		}()
-		return true // the time does not pass
+		return true // the rest of the time does not pass
 	}
 	ctx, stop := context.WithTimeout(t.Context(), wall.Patience)
 	defer stop()
 	r, err := f.Ask(ctx, f.of("three", 10, time.Hour))
-	if err != nil || r.Text() != "back" || len(f.deferred()) != 1 {
-		t.Errorf("got %+v, %v, %+v", r, err, f.deferred())
+	if err != nil || r.Text() != "back" || r.Took != 10*time.Second || len(f.deferred()) != 1 {
+		t.Errorf("got %+v, %v, took %s, %+v", r, err, r.Took, f.deferred())
 	}
 	if err := <-tested; err != nil {
 		t.Error(err)
 	}
-	asked := f.events(model.EventAsked)
-	if last, err := event.Decode[model.Asked](asked[len(asked)-1]); err != nil || last.Waited != 0 {
-		t.Errorf("it says that it waited: %+v, %v", last, err)
+	for _, e := range f.events(model.EventAsked) {
+		if d, err := event.Decode[model.Asked](e); err != nil || d.Step == 10 && (d.Waited != 10_000 || d.Spared != 20_000) {
+			t.Errorf("of the wait it says %+v, %v", d, err)
+		}
+	}
+	f.restart()
+	if r, err := f.Ask(t.Context(), f.of("three", 10, time.Hour)); err != nil || !r.Repeated || r.Took != 10*time.Second {
+		t.Errorf("a later daemon: got %+v, %v, took %s", r, err, r.Took)
+	}
+}
+
+// TestAWaitThatIsCutShortLeavesItsTime has a run wait for 30 of its last 31 seconds. The wait is cut short at once: the request may work
+// for 31 seconds and not for one.
+func TestAWaitThatIsCutShortLeavesItsTime(t *testing.T) {
+	f := broken(t)
+	var bounds []time.Duration // of what the request may work
+	waits := false
+	f.vendor.script["three"] = []step{says("back")}
+	tested := make(chan error, 1)
+	f.clock.silent = func(d time.Duration) bool {
+		if d == 30*time.Second && !waits {
+			waits = true
+			go func() {
+				_, err := f.Test(t.Context(), f.owner, ws, "three")
+				tested <- err
+			}()
+		} else if d > 100*time.Millisecond && d <= 31*time.Second {
+			bounds = append(bounds, d)
+		}
+		return true
+	}
+	ctx, stop := context.WithTimeout(t.Context(), wall.Patience)
+	defer stop()
+	r, err := f.Ask(ctx, f.of("three", 10, 31*time.Second))
+	if err := <-tested; err != nil {
+		t.Error(err)
+	}
+	if err != nil || r.Took != 0 || !slices.Equal(bounds, []time.Duration{31 * time.Second}) {
+		t.Errorf("got %+v, %v, took %s; the request may work for %v", r, err, r.Took, bounds)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
 )
@@ -43,6 +45,25 @@ func ParseRetention(rules []string) (Retention, error) {
 		r[pattern] = keep
 	}
 	return r, nil
+}
+
+// Select refuses a rule that selects none of the event types: by a typing error, data would be kept for good.
+func (r Retention) Select(types []string) error {
+	for _, pattern := range slices.Sorted(maps.Keys(r)) {
+		if slices.ContainsFunc(types, func(typ string) bool { return fits(pattern, typ) }) {
+			continue
+		}
+		near := slices.Clone(types)
+		if strings.HasSuffix(pattern, "*") {
+			for i, typ := range near {
+				family, _, _ := strings.Cut(typ, ".")
+				near[i] = family + ".*"
+			}
+		}
+		return fault.New(fault.Invalid, "retention_invalid", "no event has a type that the rule of retention %.100s= selects; did you mean %s?",
+			pattern, policy.Nearest(pattern, near))
+	}
+	return nil
 }
 
 // fits reports whether a pattern selects an event type.

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/yamltext"
 )
 
 // The bounds of a file of rules.
@@ -69,7 +72,7 @@ func ParseRules(text []byte) (Rules, error) {
 		return r, nil
 	}
 	if err != nil {
-		return r, refuse("%.300s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return r, refuse("%s", yamltext.FaultOf(text, err, func(r io.Reader) error { return yaml.NewDecoder(r).Decode(new(yaml.Node)) }))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return r, refuse("there is more than one document")
@@ -77,12 +80,59 @@ func ParseRules(text []byte) (Rules, error) {
 	if err := plain(&doc, 0); err != nil {
 		return r, err
 	}
-	d = yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	if err := d.Decode(&r); err != nil {
-		return r, refuse("%.300s", strings.TrimPrefix(err.Error(), "yaml: "))
+	if err := shaped(doc.Content[0], ""); err != nil {
+		return r, err
+	}
+	if err := doc.Decode(&r); err != nil {
+		return r, refuse("a number of bounds is too large")
 	}
 	return r, r.check()
+}
+
+// sections are the keys of each section.
+var sections = map[string][]string{
+	"":       {"nano", "heavy", "bounds"},
+	"nano":   {"commands", "modules", "packages"},
+	"heavy":  {"commands", "modules", "packages", "env"},
+	"bounds": {"files", "file_bytes"},
+}
+
+// shaped refuses keys that do not exist, and values of another kind than the one of their key. No value is shown. A missing value is that
+// of a missing key.
+func shaped(n *yaml.Node, path string) error {
+	keys, section := sections[path]
+	switch {
+	case n.Tag == "!!null":
+	case section:
+		if n.Kind != yaml.MappingNode {
+			return refuse("line %d: keys with values are wanted here: %s", n.Line, strings.Join(keys, ", "))
+		}
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if !slices.Contains(keys, key.Value) {
+				return refuse("line %d: there is no key %.64q here; did you mean %s?", key.Line, key.Value, policy.Nearest(key.Value, keys))
+			}
+			if seen[key.Value] {
+				return refuse("line %d: the key %q stands here twice", key.Line, key.Value)
+			}
+			seen[key.Value] = true
+			if err := shaped(n.Content[i+1], strings.TrimPrefix(path+"."+key.Value, ".")); err != nil {
+				return err
+			}
+		}
+	case strings.HasPrefix(path, "bounds."):
+		if n.Tag != "!!int" {
+			return refuse("line %d: %s is a whole number", n.Line, path)
+		}
+	default:
+		for _, one := range append([]*yaml.Node{n}, n.Content...) {
+			if one == n && n.Kind != yaml.SequenceNode || one != n && one.Kind != yaml.ScalarNode {
+				return refuse("line %d: %s is a list of names, such as [a, b]", one.Line, path)
+			}
+		}
+	}
+	return nil
 }
 
 // maxNesting is how deep rules nest.

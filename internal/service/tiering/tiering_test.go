@@ -251,6 +251,39 @@ func TestRulesThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestBrokenRulesSayWhere breaks rules as people do. The refusal names the line in plain words, without the parser's and without secrets.
+func TestBrokenRulesSayWhere(t *testing.T) {
+	const key = "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"
+	for text, want := range map[string]string{
+		"nano:\n  commands: [a\nheavy: {}\n": `line 3: a comma or a ] is missing before this: "heavy: {}"; or the fault is above it: ` +
+			`what the parser reads there begins on line 2: "commands: [a"`,
+		"nano:\n\tcommands: []\n":                              `line 2: indent with spaces and not with tabs: "commands: []"`,
+		"nano:\n  commands: @" + key + "\n":                    "line 2: a value cannot begin so",
+		"nano:\n  comands: []\n":                               `line 2: there is no key "comands" here; did you mean commands?`,
+		"nano:\n  env: []\n":                                   `line 2: there is no key "env" here`,
+		"nano: {}\nheavy: {}\nnano: {}\n":                      `line 3: the key "nano" stands here twice`,
+		"nano:\n  commands: " + key + "\n":                     "line 2: nano.commands is a list of names, such as [a, b]",
+		"heavy:\n  env:\n    - a\n    - {b: " + key + "}\n":    "line 4: heavy.env is a list of names, such as [a, b]",
+		"heavy: [" + key + "]\n":                               "line 1: keys with values are wanted here: commands, modules, packages, env",
+		"- nano\n":                                             "line 1: keys with values are wanted here: nano, heavy, bounds",
+		"bounds:\n  files: many\n":                             "line 2: bounds.files is a whole number",
+		"bounds:\n  files: 1.5\n":                              "line 2: bounds.files is a whole number",
+		"bounds:\n  file_bytes: 18446744073709551615\n":        "a number of bounds is too large",
+		"bounds:\n  file_bytes: 99999999999999999999999999999": "line 2: bounds.file_bytes is a whole number",
+	} {
+		_, err := tiering.ParseRules([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), "cannot be used: "+want) || strings.Contains(err.Error(), key[10:]) ||
+			strings.Contains(err.Error(), "tiering.") || strings.Contains(err.Error(), "unmarshal") {
+			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+	for _, text := range []string{"null\n", "nano:\nheavy:\n  env:\nbounds:\n  files:\n", "nano: {commands: [1, true]}\n", "# nothing\n"} {
+		if _, err := tiering.ParseRules([]byte(text)); err != nil {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
+
 func FuzzPlace(f *testing.F) {
 	for _, text := range []string{"python3 -c 'import x'", "node -e 'require(\"x\")' /* ` */", "cat > a.py <<E\nimport y\nE\npython3 a.py",
 		"import (\\\n'''", "from .. import *"} {

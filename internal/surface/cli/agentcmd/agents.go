@@ -100,6 +100,8 @@ type work struct {
 	Currency  string            `json:"currency,omitempty"`
 	Questions []policy.Approval `json:"questions"`      // that wait for a person
 	Asks      string            `json:"asks,omitempty"` // what its tool ask_person has asked, while it waits for the answer
+
+	Stopped bool `json:"kill_switch,omitempty"` // the kill switch is on, and the run has not ended
 }
 
 // find returns a run of an agent. It returns not_an_agent for other runs.
@@ -161,6 +163,9 @@ func read(ctx context.Context, api *client.Client, r id.Run) (work, error) {
 	}
 	if w.For == forAnswer {
 		w.Asks = lastAsked(ctx, api, w.Thread)
+	}
+	if k, err := api.KillSwitch(ctx); err == nil { // else the state says less
+		w.Stopped = k.On
 	}
 	asked := []id.Run{r}
 	for _, c := range w.Calls {
@@ -249,6 +254,9 @@ func (w work) write(p *term.Printer, i *cmdline.Invocation) {
 		string(w.Thread), "asked for", term.Ago(now, w.CreatedAt), "took", took, "turns", fmt.Sprint(w.Turns), "tool calls",
 		callCounts(w.Calls), "models", usedText(w.Used, w.Currency), "summary", summary, failed, why, "asks", w.Asks)
 	runview.WriteKept(p, w.Run)
+	if w.Stopped {
+		p.Line("%s", p.Paint(term.Yellow, "the kill switch is on, so that it waits; lift it with: agentbox kill-switch off"))
+	}
 	for _, a := range w.Questions {
 		p.Line("")
 		cmdline.WriteQuestion(p, a)

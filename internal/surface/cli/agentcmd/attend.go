@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"agentbox/internal/client"
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
@@ -41,7 +39,6 @@ type attended struct {
 	calls   []proposed             // calls whose arguments have come, and whose lines have not
 	steered []string               // messages to the agent at work, as it may hear them
 	stopped bool
-	unwatch func()
 
 	uses  uint64 // the place in the log behind the last use of a standing approval that it has shown
 	blind bool   // uses of standing approvals are not shown
@@ -80,10 +77,10 @@ func (c *chat) attend(ctx context.Context, r run.Run) error {
 		}
 		if ctx.Err() != nil || err != nil && fault.KindOf(err) != fault.Unavailable {
 			a.flush()
-			return a.away(ctx, err)
+			return gone{a.away(ctx, err)}
 		}
 		if err := a.returns(ctx, err); err != nil {
-			return err
+			return gone{err}
 		}
 	}
 }
@@ -105,9 +102,9 @@ func (a *attended) follow(ctx context.Context) (over bool, err error) {
 	var reading sync.WaitGroup
 	api, next := a.api, a.shown+1
 	a.catchUp(ctx)
-	var events chan event.Event
+	var events chan logged
 	if !a.deaf && !a.run.Status.Ended() {
-		events = make(chan event.Event)
+		events = make(chan logged)
 		reading.Go(a.follows(following, events))
 	}
 	reading.Go(func() {
@@ -146,10 +143,17 @@ func (a *attended) follow(ctx context.Context) (over bool, err error) {
 			}
 			a.showWait()
 		case e, ok := <-events:
-			if ok {
-				a.heard(e)
-			} else {
+			switch {
+			case !ok:
 				events = nil
+			case e.lost != nil:
+				a.misses(e.lost)
+			case e.back && a.silent:
+				a.pause()
+				a.answers()
+			case e.back:
+			default:
+				a.heard(e.Event)
 			}
 		case f, ok := <-frames:
 			f.closed = !ok
@@ -190,43 +194,6 @@ func (a *attended) take(ctx context.Context, f framed) (over bool, err error) {
 	return a.over, nil
 }
 
-// How the chat waits for a daemon that has gone away.
-const (
-	awayTime = 10 * time.Minute
-	awayLook = 500 * time.Millisecond
-)
-
-// returns waits until the daemon is there again. A person who interrupts it, or too long a time, ends the chat.
-func (a *attended) returns(ctx context.Context, lost error) error {
-	a.pause()
-	a.err.Line("%s", a.err.Paint(term.Yellow, "(the daemon has gone away; the agent goes on when it is back: agentbox up)"))
-	until := a.i.Clock.Now().Add(awayTime)
-	for a.i.Clock.Now().Before(until) {
-		again, stop := a.i.Clock.NewTimer(awayLook)
-		select {
-		case <-again:
-		case <-a.interrupts:
-			stop()
-			return a.away(ctx, lost)
-		case <-ctx.Done():
-			stop()
-			return a.away(ctx, lost)
-		}
-		api, err := a.i.Connect(ctx)
-		if err != nil {
-			continue
-		}
-		if _, err := api.Run(ctx, a.run.ID); err == nil {
-			a.api = api
-			a.err.Line("%s", a.err.Paint(term.Faint, "(the daemon is back)"))
-			return nil
-		} else if fault.KindOf(err) != fault.Unavailable {
-			return err
-		}
-	}
-	return a.away(ctx, lost)
-}
-
 // pause ends the line that is being drawn, and keeps what has been said: the rest of the answer follows.
 func (a *attended) pause() {
 	if a.editor != nil && !a.out.JSON {
@@ -245,8 +212,7 @@ func (a *attended) away(ctx context.Context, err error) error {
 		err = fault.New(fault.Unavailable, "stream_ended", "the stream ended before the run")
 	}
 	if fault.KindOf(err) == fault.Unavailable {
-		return fault.New(fault.Unavailable, fault.CodeOf(err), "the daemon has gone away while the agent worked: %s", err).
-			With("start it again: agentbox up; it resumes what runs\n" + again)
+		return goneAway(err, again)
 	}
 	return err
 }

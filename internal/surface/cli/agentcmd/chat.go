@@ -103,11 +103,15 @@ type chat struct {
 	editor     *lineedit.Editor // nil where the input is not a terminal
 	interrupts chan struct{}
 	typing     chan struct{} // the person has pressed keys while the agent works
+	unwatch    func()        // ends the watch of the keys; nil while there is none
 	lines      <-chan string // of an input that is not a terminal; closed at its end
 	held       []string      // lines that came while the agent worked
 	later      []string      // messages that the agent at work did not get; they are sent when it is done
 	leaving    bool          // the person wants to leave when the agent is done
 	hinted     bool          // they were told how to stop the agent
+	silent     bool          // they were told that the daemon does not answer
+	late       bool          // a question that they saw was answered elsewhere: a line that answers it is no message
+	sending    sending       // the task to which the daemon has not answered yet
 
 	blueprint string
 	version   int // of the blueprint; 0 for the newest
@@ -159,7 +163,12 @@ func (c *chat) run(ctx context.Context, resume id.Run) error {
 			return err
 		}
 		quit, err := c.say(ctx, text)
+		if unanswered(ctx, err) {
+			c.failed = true
+			err = c.regain(ctx, text, err)
+		}
 		if err != nil && !passing(err) {
+			c.unsent()
 			return err
 		}
 		if err != nil {
@@ -261,7 +270,21 @@ func (c *chat) message(ctx context.Context) (string, error) {
 	if c.leaving {
 		return "", io.EOF
 	}
-	return c.read(ctx, c.out.Paint(term.Bold, term.OneLine(c.blueprint, 30))+"> ", false)
+	for {
+		text, err := c.read(ctx, c.out.Paint(term.Bold, term.OneLine(c.blueprint, 30))+"> ", false)
+		if err != nil || !c.comesLate(text) {
+			return text, err
+		}
+	}
+}
+
+// comesLate reports whether a line answers a question that was answered elsewhere while the person typed, and says so once.
+func (c *chat) comesLate(line string) bool {
+	late := c.late && cmdline.IsReply(line)
+	if c.late = false; late {
+		c.err.Line("%s", c.err.Paint(term.Faint, "(the question was answered already; type it again if it is for the agent)"))
+	}
+	return late
 }
 
 // read reads one message: a line, or several if a line ends with a backslash or was pasted. An empty line is a message only if blank is
@@ -310,10 +333,12 @@ func (c *chat) say(ctx context.Context, text string) (quit bool, err error) {
 	if err == nil {
 		made, err = c.begin(ctx, task, pictures)
 	}
-	kept := len(c.waiting)
+	kept := c.waiting
 	c.waiting = nil
 	if err != nil {
-		if kept > 0 {
+		if unanswered(ctx, err) {
+			c.waiting = kept
+		} else if len(kept) > 0 {
 			c.err.Line("the message was not sent, and nothing is attached to the next one")
 		}
 		return false, err
@@ -332,11 +357,17 @@ func (c *chat) begin(ctx context.Context, task string, pictures []client.Picture
 	if len(c.runs) > 0 {
 		t.After = c.runs[len(c.runs)-1]
 	}
+	t, err := c.once(t)
+	if err != nil {
+		return run.Run{}, err
+	}
 	made, err := c.api.RunBlueprint(ctx, c.blueprint, t)
+	if err != nil && fault.KindOf(err) != fault.Unavailable {
+		c.sending = sending{}
+	}
 	if err != nil {
 		return made, named(ctx, c.api, c.blueprint, err)
 	}
-	c.runs, c.thread, c.room = append(c.runs, made.ID), made.Thread, made.Room
 	if c.space == "" {
 		shown, m, err := find(ctx, c.api, made.ID)
 		if err != nil {
@@ -344,6 +375,9 @@ func (c *chat) begin(ctx context.Context, task string, pictures []client.Picture
 		}
 		c.space = m.Space
 	}
+	c.sending = sending{}
+	c.answers()
+	c.runs, c.thread, c.room = append(c.runs, made.ID), made.Thread, made.Room
 	c.worksIn(made.ID, c.space)
 	return made, nil
 }

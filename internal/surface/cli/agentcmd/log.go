@@ -70,25 +70,6 @@ func (a *attended) heard(e event.Event) {
 	}
 }
 
-// follows sends the run's events to a channel from the first one that it has not read on, until ctx ends. The frames say whether the
-// daemon has gone away; the next follow goes on behind the last event.
-func (a *attended) follows(ctx context.Context, to chan<- event.Event) func() {
-	api, from := a.api, a.recorded()
-	return func() {
-		defer close(to)
-		for e, err := range api.FollowEvents(ctx, from) {
-			if err != nil {
-				return
-			}
-			select {
-			case to <- e:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
-
 // quiet returns a channel that tells that no frame has come for some time; nil where nothing waits for that.
 func (a *attended) quiet() (<-chan time.Time, func()) {
 	if a.waits == nil && (len(a.missed) == 0 || a.inText) {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,10 @@ type recordedRun struct {
 	ends   chan struct{} // the last frame comes when it is closed
 	ended  client.RunShown
 	clock  event.Clock // of the conversation
+
+	breaks  bool         // the first stream of the log ends at once, and then the log is shut
+	streams atomic.Int64 // of the log
+	shut    atomic.Bool  // its log cannot be read
 }
 
 const ownRun = id.Run("run_own")
@@ -84,6 +89,15 @@ func (d *recordedRun) serve(w http.ResponseWriter, r *http.Request) {
 				do(e)
 			}
 		}
+	}
+	if r.URL.Path == "/v1/events/stream" && d.streams.Add(1) == 1 && d.breaks {
+		d.shut.Store(true)
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1/events") && d.shut.Load() {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"error":"log_unavailable","detail":"the database does not answer"}`))
+		return
 	}
 	switch r.URL.Path {
 	case "/v1/events":

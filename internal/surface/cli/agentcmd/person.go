@@ -2,14 +2,18 @@ package agentcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"time"
 
 	"agentbox/internal/client"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/lineedit"
 	"agentbox/internal/surface/cli/term"
 )
 
@@ -64,6 +68,36 @@ type person struct {
 	lines <-chan string // of the input, from the first question on; nil where another part of the program reads it
 	ended bool          // the input has
 	stop  context.CancelFunc
+	over  <-chan struct{} // closed when the question that is shown was answered elsewhere
+}
+
+// decidedLook is how often a command that shows a question looks whether somebody has answered it elsewhere.
+const decidedLook = 2 * time.Second
+
+// decided returns a channel that is closed when a question waits for nobody any more. The function ends the looking.
+func decided(ctx context.Context, i *cmdline.Invocation, api *client.Client, of id.Approval) (over <-chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	closes := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			again, noTimer := i.Clock.NewTimer(decidedLook)
+			select {
+			case <-again:
+			case <-ctx.Done():
+				noTimer()
+				return
+			}
+			if a, err := api.Approval(ctx, of); err == nil && !cmdline.Waits(a) {
+				close(closes)
+				return
+			}
+		}
+	})
+	return closes, func() {
+		cancel()
+		looking.Wait()
+	}
 }
 
 // read begins to read the input, once.
@@ -86,6 +120,9 @@ func (w *person) read(ctx context.Context) {
 				return "", io.EOF
 			}
 			return line, nil
+		case <-w.over:
+			fmt.Fprintln(w.i.Err)
+			return "", lineedit.ErrOver
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
@@ -139,9 +176,20 @@ func (w *person) answer(ctx context.Context, approval id.Approval) error {
 				"In another terminal:\n"+elsewhere(q)))
 			return nil
 		}
+		stop := func() {}
+		if w.i.Asks { // the lines of a script are answers in their order
+			w.over, stop = decided(ctx, w.i, w.api, q.ID)
+		}
 		var reply cmdline.Reply
-		if reply, err = q.Ask(ctx); err == nil {
+		reply, err = q.Ask(ctx)
+		stop()
+		w.over = nil
+		switch {
+		case err == nil:
 			w.replied(q, reply)
+			return nil
+		case errors.Is(err, lineedit.ErrOver):
+			w.note(string(q.ID) + " was answered already")
 			return nil
 		}
 	}

@@ -184,3 +184,53 @@ func TestALineBeforeTheFirstQuestion(t *testing.T) {
 		})
 	}
 }
+
+// TestAQuestionThatIsAnsweredElsewhereEnds has somebody answer in another terminal while a question is shown. The prompt ends without an
+// answer, and what was typed of one is dropped.
+func TestAQuestionThatIsAnsweredElsewhereEnds(t *testing.T) {
+	t.Parallel()
+	elsewhere := func(q *questioned, screen *chatScreen) {
+		screen.sees(t, "Allow it?", 1)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.approved = append(q.approved, "appr_A")
+	}
+	q := questionedAtATerminal(t) // a chat
+	go func() {
+		q.screen.sees(t, "Allow it?", 1)
+		q.types(t, "y")
+		elsewhere(q, q.screen)
+	}()
+	if err := q.question(t.Context(), "appr_A"); err != nil {
+		t.Fatal(err)
+	}
+	if got := q.answers(); len(got) != 1 || !strings.Contains(q.screen.String(), "(appr_A was answered already)") || q.hears(t) {
+		t.Errorf("approved %v\n%s", got, q.screen)
+	}
+	q.types(t, "y\r") // too late
+	if !q.hears(t) || len(q.later) != 0 || !strings.Contains(q.screen.String(), "(the question was answered already; type it again") {
+		t.Errorf("later %q\n%s", q.later, q.screen)
+	}
+	q.leaveKeys()
+	q.late = true
+	go func() { // at the prompt
+		q.types(t, "n\r")
+		q.types(t, "n\r")
+	}()
+	if text, err := q.message(t.Context()); text != "n" || err != nil || strings.Count(q.screen.String(), "type it again") != 2 {
+		t.Errorf("got %q, %v\n%s", text, err, q.screen)
+	}
+	q, screen := questionedAtATerminal(t), &chatScreen{} // a command
+	in, keys := io.Pipe()
+	defer keys.Close()
+	w := &person{api: q.api, p: &term.Printer{Out: screen}, run: ownRun, i: &cmdline.Invocation{Host: cmdline.Host{In: in, Out: screen,
+		Err: screen, Asks: true, Clock: hostClock{}}}}
+	defer w.leave()
+	go elsewhere(q, screen)
+	if err := w.answer(t.Context(), "appr_A"); err != nil {
+		t.Fatal(err)
+	}
+	if got := q.answers(); len(got) != 1 || !strings.Contains(screen.String(), "(appr_A was answered already)") {
+		t.Errorf("approved %v\n%s", got, screen)
+	}
+}

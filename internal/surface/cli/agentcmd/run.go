@@ -82,10 +82,7 @@ func agentRun(i *cmdline.Invocation) *cobra.Command {
 		}
 		p := i.Printer(i.Err)
 		p.Line("%s has begun; Ctrl-C leaves it running", made.ID)
-		if err := followAgent(ctx, i, api, made, ask || i.Asks && i.Terminal && !i.JSON); err != nil {
-			return err
-		}
-		return reportOf(ctx, i, api, made)
+		return watched(ctx, i, api, made, ask)
 	}
 	return c
 }
@@ -108,10 +105,7 @@ func agentFollow(i *cmdline.Invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := followAgent(ctx, i, api, shown.Run, ask || i.Asks && i.Terminal && !i.JSON); err != nil {
-			return err
-		}
-		return reportOf(ctx, i, api, shown.Run)
+		return watched(ctx, i, api, shown.Run, ask)
 	}
 	return c
 }
@@ -196,6 +190,18 @@ func named(ctx context.Context, api *client.Client, name string, err error) erro
 	}
 	return refused.With("pin what is there now: agentbox blueprint lock " + file + "\nthen register the file: agentbox blueprint register " +
 		file + hint)
+}
+
+// watched follows a run to its end and prints its report. Where the daemon goes away, the error names the command that goes on.
+func watched(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run, ask bool) error {
+	err := followAgent(ctx, i, api, made, ask || i.Asks && i.Terminal && !i.JSON)
+	if err == nil {
+		err = reportOf(ctx, i, api, made)
+	}
+	if err != nil && ctx.Err() == nil && fault.KindOf(err) == fault.Unavailable {
+		return goneAway(err, "follow the agent then: agentbox agent follow "+string(made.ID))
+	}
+	return err
 }
 
 // followAgent prints the work of an agent to standard error until its run ends. If ask is true, it asks the person at this terminal the

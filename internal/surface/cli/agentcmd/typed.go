@@ -7,12 +7,12 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"unicode"
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/lineedit"
 	"agentbox/internal/surface/cli/term"
 )
 
@@ -23,8 +23,8 @@ const toAgent = "[you, to the agent at work] "
 const maxKept = 4096
 
 // watch reports Ctrl-C to the channel interrupts, and other keys to the channel typing.
-func (a *attended) watch() {
-	if a.editor == nil {
+func (c *chat) watch() {
+	if c.editor == nil {
 		return
 	}
 	signal := func(to chan struct{}) func() {
@@ -36,16 +36,16 @@ func (a *attended) watch() {
 		}
 	}
 	select {
-	case <-a.typing: // of keys that were read since
+	case <-c.typing: // of keys that were read since
 	default:
 	}
-	a.unwatch = a.editor.Keys.Watch(signal(a.interrupts), signal(a.typing))
+	c.unwatch = c.editor.Keys.Watch(signal(c.interrupts), signal(c.typing))
 }
 
-func (a *attended) leaveKeys() {
-	if a.unwatch != nil {
-		a.unwatch()
-		a.unwatch = nil
+func (c *chat) leaveKeys() {
+	if c.unwatch != nil {
+		c.unwatch()
+		c.unwatch = nil
 	}
 }
 
@@ -98,6 +98,7 @@ func (a *attended) typed(ctx context.Context, text string, err error) {
 		a.leaving = true
 		a.note("you leave when the agent is done; Ctrl-C stops it")
 	case err != nil || text == "": // the line was dropped
+	case a.comesLate(text):
 	case a.command(ctx, text):
 	case is && command.atOnce:
 		if err := command.do(a.chat, ctx, strings.TrimSpace(rest)); err != nil {
@@ -188,13 +189,7 @@ func (a *attended) unheard(ctx context.Context) {
 	}
 	a.leaving = false // they have something to say
 	a.note("what you typed meanwhile is at the prompt again: Enter sends it, Ctrl-C drops it")
-	text := strings.Map(func(r rune) rune { // a key that controls the line would change it
-		if r != '\n' && unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.Join(a.later, "\n"))
-	a.editor.Keys.Unread([]byte(strings.ReplaceAll(text, "\n", "\\\r")))
+	a.retype(strings.Join(a.later, "\n"))
 	a.later = nil
 }
 
@@ -252,7 +247,20 @@ func (a *attended) question(ctx context.Context, approval id.Approval) (err erro
 			a.editor.Keys.Unread(before)
 		}()
 	}
+	stop := func() {}
+	if a.editor != nil {
+		a.editor.Keys.Over, stop = decided(ctx, a.i, a.api, q.ID)
+	}
 	reply, err := q.Ask(ctx)
+	stop()
+	if a.editor != nil {
+		a.editor.Keys.Over = nil
+	}
+	if errors.Is(err, lineedit.ErrOver) {
+		a.note(string(q.ID) + " was answered already")
+		a.late = true
+		return nil
+	}
 	return a.replied(ctx, q, reply, err)
 }
 

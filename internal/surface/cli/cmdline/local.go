@@ -38,6 +38,10 @@ func locate(dir string) (Located, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Located{}, fault.New(fault.Unavailable, codeNotRunning, "no daemon runs on %s", dir).With(advice)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return Located{}, fault.Wrap(err, fault.Denied, "data_forbidden", "the data directory %s is not yours to read", dir).
+			With("run this as the user who runs the daemon, or set AGENTBOX_URL and AGENTBOX_KEY")
+	}
 	if err != nil {
 		return Located{}, fault.Wrap(err, fault.Unavailable, codeNotRunning, "the daemon's address cannot be read from %s",
 			dir).With(advice)

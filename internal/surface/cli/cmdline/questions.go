@@ -259,6 +259,11 @@ func (q *Asked) Reply(ctx context.Context, line string) (Reply, error) {
 	case answer.Scope != "" && fault.KindOf(err) == fault.Invalid:
 		q.p.Line("%s", q.p.Paint(term.Yellow, "not always: "+term.OneLine(err.Error(), 300)))
 		return Unclear, nil
+	case fault.CodeOf(err) == policy.ErrAlreadyDecided.Code:
+		if err = DecidedBefore(ctx, q.api, q.ID, err); fault.CodeOf(err) != codeAnswered {
+			return Unclear, err
+		}
+		q.p.Line("%s", q.p.Paint(term.Yellow, "your answer was not needed: "+term.OneLine(err.Error(), 200)))
 	case err != nil:
 		return Unclear, err
 	case Waits(decided):
@@ -269,6 +274,22 @@ func (q *Asked) Reply(ctx context.Context, line string) (Reply, error) {
 			"\ntake it back: "+takeBack(q.ID)))
 	}
 	return Decided, nil
+}
+
+// codeAnswered is the code of an answer to a question that somebody has answered.
+const codeAnswered = "approval_answered"
+
+// DecidedBefore returns an error that says how a question stands, if the error of an answer is that it was decided before.
+func DecidedBefore(ctx context.Context, api *client.Client, of id.Approval, err error) error {
+	if fault.CodeOf(err) != policy.ErrAlreadyDecided.Code {
+		return err
+	}
+	a, failed := api.Approval(ctx, of)
+	if failed != nil || Waits(a) {
+		return err
+	}
+	return fault.New(fault.Conflict, codeAnswered, "%s is %s already", of, a.Status).With("by whom, and why: agentbox approvals show " +
+		string(of))
 }
 
 // Answer asks the person at the terminal and sends the answer; false means that there was none.

@@ -4,6 +4,7 @@ package hostcmd
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -68,11 +69,22 @@ func Up(i *cmdline.Invocation) *cobra.Command {
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
 	c.Flags().StringVar(&format, "log-format", "text", "how the daemon's own log is written to standard error: text or json")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		d.JSONLog = format == "json"
+		defer func() {
+			if err != nil && d.JSONLog { // it is a line of what is written to standard error
+				i.JSON = true
+			}
+		}()
 		if d.Place, err = i.Place(); err != nil {
 			return err
 		}
 		if err := root(&d); err != nil {
 			return err
+		}
+		for _, flag := range []string{"approval-time", "claim-time"} {
+			if cmd.Flags().Changed(flag) && cmd.Flags().Lookup(flag).Value.String() == "0s" {
+				return cmdline.Usage("--%s 0s: name a time, or leave the flag out", flag)
+			}
 		}
 		if d.Engine != "embedded" && d.Engine != "external" {
 			return cmdline.Usage("--engine %s: write embedded or external", term.OneLine(d.Engine, 40))
@@ -80,7 +92,6 @@ func Up(i *cmdline.Invocation) *cobra.Command {
 		if format != "text" && format != "json" {
 			return cmdline.Usage("--log-format %s: write text or json", term.OneLine(format, 40))
 		}
-		d.JSONLog = format == "json"
 		if err := keep(&d, quota, keepFor); err != nil {
 			return err
 		}
@@ -124,7 +135,7 @@ func Up(i *cmdline.Invocation) *cobra.Command {
 				}
 				p.Line("%s", p.Paint(term.Faint, "next, in another terminal: agentbox space create; end the daemon with Ctrl-C"))
 			})
-			told = tellOfStop(cmd.Context(), i)
+			told = tellOfStop(cmd.Context(), i, d.JSONLog)
 		})
 	}
 	return c
@@ -132,10 +143,15 @@ func Up(i *cmdline.Invocation) *cobra.Command {
 
 // tellOfStop says that the daemon stops when ctx ends. The function that it returns waits until the line is written, so that nothing is
 // written beside it.
-func tellOfStop(ctx context.Context, i *cmdline.Invocation) (told func()) {
+func tellOfStop(ctx context.Context, i *cmdline.Invocation, inJSON bool) (told func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
+		if inJSON {
+			slog.New(slog.NewJSONHandler(i.Err, nil)).Info("the daemon stops: it ends what runs; the next start goes on with what waits",
+				"code", "daemon_stops")
+			return
+		}
 		i.Printer(i.Err).Line("agentbox: the daemon stops: it ends what runs; the next start goes on with what waits")
 	})
 	return func() {

@@ -17,6 +17,9 @@ import (
 // ErrDropped means that the person does not want the line.
 var ErrDropped = errors.New("dropped")
 
+// ErrOver means that nobody wants the line any more.
+var ErrOver = errors.New("nobody wants the line any more")
+
 // Editor reads lines at a terminal. Make it with Open; one goroutine calls its methods.
 type Editor struct {
 	*xterm.Terminal
@@ -80,7 +83,8 @@ func (e *Editor) aside() (back func()) {
 	return func() { e.Keys.Unread(before) }
 }
 
-// Line reads a line that a person edits. It returns ErrDropped where they interrupt it, and io.EOF where they leave.
+// Line reads a line that a person edits. It returns ErrDropped where they interrupt it, ErrOver where Keys.Over ends
+// it, and io.EOF where they leave.
 func (e *Editor) Line(prompt string) (string, error) {
 	line, _, err := e.Pasted(prompt)
 	return line, err
@@ -91,7 +95,7 @@ func (e *Editor) Pasted(prompt string) (line string, pasted bool, err error) {
 	width, height := e.i.Screen()
 	_ = e.SetSize(width, height) // it has no way to fail before something is drawn
 	e.SetPrompt(prompt)
-	e.Keys.Broken = false
+	e.Keys.Broken, e.Keys.Ended = false, false
 	line, err = e.ReadLine()
 	if errors.Is(err, xterm.ErrPasteIndicator) {
 		err, pasted = nil, true
@@ -100,8 +104,11 @@ func (e *Editor) Pasted(prompt string) (line string, pasted bool, err error) {
 		fmt.Fprintln(e.i.Out)
 		e.begin()
 	}
-	if err == nil && e.Keys.Broken {
+	switch {
+	case err == nil && e.Keys.Broken:
 		err = ErrDropped
+	case err == nil && e.Keys.Ended:
+		err = ErrOver
 	}
 	return line, pasted, err
 }

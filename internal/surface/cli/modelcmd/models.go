@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -355,6 +356,14 @@ func usage(i *cmdline.Invocation) *cobra.Command {
 			if scope == model.ScopeAgent {
 				called = principals(cmd.Context(), api, out.Usage)
 			}
+			var bounds []model.Budget
+			if all, err := api.Models(cmd.Context()); err == nil { // else the table says less
+				bounds = all.Budgets
+			}
+			head := []string{"scope", "of", "day", "requests", "tokens", "cost", "reserved"}
+			if slices.ContainsFunc(out.Usage, func(u model.Used) bool { return budgetOf(bounds, u, "") != "" }) {
+				head = append(head, "budget of a day")
+			}
 			rows := make([][]term.Cell, len(out.Usage))
 			for n, u := range out.Usage {
 				cost := strings.TrimSpace(u.Cost.String() + " " + out.Currency)
@@ -363,12 +372,31 @@ func usage(i *cmdline.Invocation) *cobra.Command {
 				}
 				rows[n] = []term.Cell{term.Text(u.Scope), term.Text(strings.TrimSpace(u.ID + " " + called[u.ID])), term.Text(u.Day),
 					term.Text(fmt.Sprint(u.Requests)),
-					term.Text(fmt.Sprint(u.Usage.Tokens())), term.Text(cost), term.Text(fmt.Sprint(u.Reserved.Tokens))}
+					term.Text(fmt.Sprint(u.Usage.Tokens())), term.Text(cost), term.Text(fmt.Sprint(u.Reserved.Tokens)),
+					term.Text(budgetOf(bounds, u, out.Currency))}[:len(head)]
 			}
-			p.Table("No model was asked.", []string{"scope", "of", "day", "requests", "tokens", "cost", "reserved"}, rows)
+			p.Table("No model was asked.", head, rows)
 		})
 	}
 	return c
+}
+
+// budgetOf returns the budget that bounds some usage, in words; "" for none. The budget of one agent or room goes before that of each.
+func budgetOf(budgets []model.Budget, u model.Used, currency string) string {
+	var found model.Budget
+	for _, b := range budgets {
+		if b.Scope == u.Scope && (b.ID == u.ID || b.ID == "" && found.Scope == "") {
+			found = b
+		}
+	}
+	var words []string
+	if found.Tokens > 0 {
+		words = append(words, fmt.Sprintf("%d tokens", found.Tokens))
+	}
+	if found.Cost > 0 {
+		words = append(words, strings.TrimSpace(found.Cost.String()+" "+currency))
+	}
+	return strings.Join(words, ", ")
 }
 
 // principals returns the names of the principals of some usage, by their ids. It leaves those out that it cannot read.

@@ -2,11 +2,13 @@
 package peoplecmd
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/surface/cli/cmdline"
@@ -126,17 +128,37 @@ func agentRegister(i *cmdline.Invocation) *cobra.Command {
 
 func agentQuarantine(i *cmdline.Invocation, on bool) *cobra.Command {
 	var reason string
-	c := &cobra.Command{Use: "quarantine AGENT", Short: "Stop an agent and all authority that it handed on", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{
+		Use: "quarantine AGENT", Short: "Stop an agent and all authority that it handed on", Args: cobra.ExactArgs(1),
+		Long: "AGENT is the id of a registered agent, or its name. Runs of blueprints are ended with agentbox agent stop.",
+	}
 	if !on {
 		c.Use, c.Short = "unquarantine AGENT", "End the quarantine of an agent"
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return cmdline.Call(i, cmd, func(api *client.Client) (client.Agent, error) {
-			return api.Quarantine(cmd.Context(), id.Principal(args[0]), on, reason)
+			agent, err := cmdline.PrincipalNamed(cmd.Context(), api, args[0])
+			if fault.CodeOf(err) == "principal_not_found" {
+				return client.Agent{}, noAgent(cmd.Context(), api, args[0])
+			}
+			if err != nil {
+				return client.Agent{}, err
+			}
+			return api.Quarantine(cmd.Context(), agent, on, reason)
 		}, writeAgent)
 	}
 	return c
+}
+
+// noAgent is the error for a name that no agent has. The name of a blueprint is not one: its agents are runs.
+func noAgent(ctx context.Context, api *client.Client, name string) error {
+	err := fault.New(fault.NotFound, "agent_not_found", "no agent has the id or the name %q", term.OneLine(name, 60))
+	if _, failed := api.Blueprint(ctx, name, 0); failed != nil {
+		return err.With("see: agentbox principal list")
+	}
+	return err.With("it is a blueprint, whose agents are runs: agentbox agent ls --blueprint " + cmdline.Word(name) + "\nend one: " +
+		"agentbox agent stop RUN; have no more of them: agentbox blueprint rm " + cmdline.Word(name))
 }
 
 // writeAgent writes who an agent is.

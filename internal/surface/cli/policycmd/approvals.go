@@ -131,7 +131,7 @@ func decide(i *cmdline.Invocation, verb, short string) *cobra.Command {
 			return f.With("see: agentbox approvals show " + cmdline.Word(args[0]))
 		}
 		if err != nil {
-			return err
+			return cmdline.DecidedBefore(cmd.Context(), api, id.Approval(args[0]), err)
 		}
 		return i.Show(a, func(p *term.Printer) {
 			if verb == "approve" && cmdline.Waits(a) {

@@ -10,6 +10,8 @@ import (
 const (
 	interruptKey = 0x03
 	maxAhead     = 64 << 10 // bytes that are typed while a command runs and kept for the next line
+
+	dropLine = "\x05\x15\r" // to its end, delete all before the cursor, done
 )
 
 // Typed is the input of a terminal in raw mode. While a line is edited, the editor reads it. While a command runs, typed watches for the
@@ -19,6 +21,9 @@ type Typed struct {
 	Pieces chan []byte // closed when nothing comes any more
 	ahead  []byte      // typed, and not read yet
 	Broken bool        // the line that is edited was interrupted
+
+	Over  <-chan struct{} // closing it ends the line that is edited and drops it; nil never does
+	Ended bool            // that has happened
 }
 
 // Pump reads the terminal until ctx ends or the terminal is gone. A terminal answers a read after a moment, whether or not something was
@@ -46,15 +51,20 @@ func (t *Typed) Pump(ctx context.Context, in io.Reader) {
 // empties the line and ends it.
 func (t *Typed) Read(p []byte) (int, error) {
 	for len(t.ahead) == 0 {
-		piece, ok := <-t.Pieces
-		if !ok {
-			return 0, io.EOF
+		select {
+		case piece, ok := <-t.Pieces:
+			if !ok {
+				return 0, io.EOF
+			}
+			t.ahead = piece
+		case <-t.Over:
+			t.Over, t.Ended = nil, true
+			return copy(p, dropLine), nil
 		}
-		t.ahead = piece
 	}
 	if t.ahead[0] == interruptKey {
 		t.ahead, t.Broken = t.ahead[1:], true
-		return copy(p, "\x05\x15\r"), nil // to its end, delete all before the cursor, done
+		return copy(p, dropLine), nil
 	}
 	n := min(len(p), len(t.ahead))
 	if end := bytes.IndexAny(t.ahead[:n], "\r\n"); end >= 0 {

@@ -36,6 +36,12 @@ func TestTheInterruptingKeyIsSeenEverywhere(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+	over := make(chan struct{})
+	close(over)
+	keys.Over = over
+	if got := read(); got != "\x05\x15\r" || !keys.Ended || keys.Over != nil {
+		t.Errorf("a line that nobody wants: got %q, %+v", got, keys)
+	}
 	if !keys.Broken {
 		t.Error("the line is not known as interrupted")
 	}
