@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAnAnswerStandsBehindItsQuestion reads answers. A terminal has shown what was typed; what comes from elsewhere is shown by the command.
+// TestAnAnswerStandsBehindItsQuestion reads answers. A terminal has shown what was typed. The command shows an answer from elsewhere.
 func TestAnAnswerStandsBehindItsQuestion(t *testing.T) {
 	for _, c := range []struct {
 		asks       bool
