@@ -28,8 +28,8 @@ const mendingRoom = 4 << 20
 // The two ways in which a write error shuts the log. Both are journal.ErrClosed.
 var (
 	errShut = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
-		"the log could not be written, and nothing is done without it; it opens again by itself once its disk is well and has "+
-			strconv.Itoa(mendingRoom>>20)+" MiB of room")
+		"the log could not be written, and nothing is done without it; it opens again by itself once its disk is well and has %d "+
+			"MiB of room", mendingRoom>>20)
 	errUnsure = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
 		"the disk did not keep what was written to the log, and nothing is done without it; see that the disk is well, then start the daemon "+
 			"again")
