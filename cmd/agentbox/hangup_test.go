@@ -3,11 +3,14 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestADaemonWhoseTerminalGoesAwayStops sends the signal of a terminal that is closed. The daemon stops as after Ctrl-C. Each line of its
@@ -15,6 +18,9 @@ import (
 func TestADaemonWhoseTerminalGoesAwayStops(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--log-format",
 		"json"}}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP) // else the daemon would ignore it where this test is to outlive its own terminal
+	t.Cleanup(func() { signal.Stop(caught) })
 	c.start()
 	var refused bytes.Buffer
 	second := exec.Command("agentbox", "up", "--data", c.dir, "--listen", "127.0.0.1:0", "--log-format", "json")
@@ -25,6 +31,8 @@ func TestADaemonWhoseTerminalGoesAwayStops(t *testing.T) {
 	if err := c.daemon.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
+	late := time.AfterFunc(time.Minute, func() { _ = c.daemon.Process.Kill() })
+	defer late.Stop()
 	if err := c.daemon.Wait(); err != nil {
 		t.Errorf("the daemon ended with %v", err)
 	}
