@@ -146,7 +146,7 @@ func (s *Stack) open() {
 		Keys: s.Keys, Entropy: rand.Reader,
 	})
 	s.Runs = runs.New(runs.Parts{
-		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Identity,
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Thrown: s.Gate.KillSwitch.Last, Agents: s.Identity,
 		Spaces: s.Spaces.Living, Variables: s.Spaces.Variables.Values,
 		Routes: s.Spaces.Routing, Bundles: s.Gate.Bundles, Resume: s.Spaces.Pauses.ForRun,
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,

@@ -54,7 +54,6 @@ type Decision struct {
 	Shadow     bool         `json:"shadow,omitempty"`    // mode shadow let it pass; Outcome says what enforce would have said
 	Unsealed   []string     `json:"unsealed,omitempty"`  // what an approval cannot seal, for example a script that is read later
 	Approvers  int          `json:"approvers,omitempty"` // persons who have to approve it, where they are more than one
-	Halt       Halt         `json:"-"`                   // the throw of the kill switch that refuses it, where this daemon saw it
 }
 
 // Allowed reports whether the action may be done now without asking anybody: it is allowed, or mode shadow lets it pass.
@@ -62,9 +61,6 @@ func (d Decision) Allowed() bool { return d.Outcome == Allow || d.Shadow }
 
 // Refusal turns a decision that is not an allowance into an error: of kind Waiting where a person may still approve it, else Denied.
 func (d Decision) Refusal() error {
-	if d.Halt != nil {
-		return d.Halt // what it ends names the throw as its cause
-	}
 	kind := fault.Denied
 	if d.Outcome == RequireApproval {
 		kind = fault.Waiting

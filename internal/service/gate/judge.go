@@ -88,7 +88,6 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 		}
 		if on {
 			c.deny(policy.ReasonKillSwitch, killswitch.ErrThrown.Msg, killswitch.ErrThrown.Suggestion)
-			c.ruling.Decision.Halt = g.KillSwitch.Last(c.ruling.Action.Workspace)
 			return nil
 		}
 		if !credible(g.Clock.Now()) {

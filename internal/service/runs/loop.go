@@ -173,6 +173,9 @@ func (r *execution) apply(ctx context.Context, t task, permit policy.Permit) err
 		t.halt = halt
 	}
 	release()
+	if t.halt == nil && result.ReasonCode == policy.ReasonKillSwitch && r.x.Thrown != nil {
+		t.halt = r.x.Thrown(r.doc.Workspace) // something on the way was refused, such as the start of the space
+	}
 	if ctx.Err() != nil && result.ReasonCode == errShutdown.Code {
 		return r.stopped(ctx, t, result)
 	}

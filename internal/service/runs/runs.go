@@ -41,6 +41,7 @@ type Parts struct {
 	MaxRetention time.Duration // the longest that a run may ask for its data to be kept; 0 for as long as it likes
 	Live         livestream.Store
 	Gate         policy.Gate
+	Thrown       func(ws id.Workspace) policy.Halt // the latest throw of a kill switch, or nil; may be nil
 	Agents       policy.Agents
 	Spaces       space.Keeping
 	Variables    func(space.Space) (map[string]string, error) // a space's environment without masks; nil where nothing is masked

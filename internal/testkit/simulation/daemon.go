@@ -68,7 +68,8 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: principal.System,
 	})
 	d.runs = runs.New(runs.Parts{
-		Log: view{d.wire, "runs"}, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.people,
+		Log: view{d.wire, "runs"}, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Thrown: d.gate.KillSwitch.Last,
+		Agents: d.people,
 		Spaces: d.spaces.Living, Routes: d.spaces.Routing, Bundles: d.gate.Bundles,
 		Clock: s.clock, IDs: ids, Logger: logger,
 	})

@@ -127,9 +127,6 @@ func decide(i *cmdline.Invocation, verb, short string) *cobra.Command {
 			return err
 		}
 		a, err := api.Decide(cmd.Context(), id.Approval(args[0]), answer)
-		if f, ok := cmdline.AsFault(err); ok && f.Code == "approval_already_decided" {
-			return f.With("see: agentbox approvals show " + cmdline.Word(args[0]))
-		}
 		if err != nil {
 			return cmdline.DecidedBefore(cmd.Context(), api, id.Approval(args[0]), err)
 		}
