@@ -305,7 +305,8 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	}
 	a.Runs = runs.New(runs.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live,
-			a.metrics), Gate: asked, Thrown: a.Gate.KillSwitch.Last, Agents: a.Identity, Spaces: a.Spaces.Living, Variables: a.Spaces.Variables.Values, Routes: a.Spaces.Routing,
+			a.metrics), Gate: asked, Thrown: a.Gate.KillSwitch.Last,
+		Agents: a.Identity, Spaces: a.Spaces.Living, Variables: a.Spaces.Variables.Values, Routes: a.Spaces.Routing,
 		Bundles: a.Gate.Bundles, Resume: a.Spaces.Pauses.ForRun,
 		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxRetention: retention.OfRuns(),
 	})
