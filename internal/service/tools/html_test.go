@@ -106,3 +106,13 @@ func TestAHostilePage(t *testing.T) {
 		})
 	}
 }
+
+// TestThePageWithTheMostTags is converted, and one with a tag more is refused.
+func TestThePageWithTheMostTags(t *testing.T) {
+	for tags, fits := range map[int]bool{150_000: true, 150_001: false} {
+		text, err := tools.Markdown(strings.Repeat("<br>", tags-1)+"<p>end", "")
+		if fits && (err != nil || !strings.HasSuffix(text, "end\n")) || !fits && !errors.Is(err, tools.ErrHTML) {
+			t.Errorf("%d tags: got %d bytes, %v", tags, len(text), err)
+		}
+	}
+}
